@@ -1,0 +1,174 @@
+"""The evaluation ladder: which tier a turn waits for, until when, and what its scores say once they are there."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from streams.core.gate import GateState
+from streams.core.model import OUTCOME_METRIC, Condition, GateSnapshot, ReportScore, Score, ScoreStatus
+from streams.core.rules import Rules, seconds
+from streams.core.scores import find
+from streams.core.state import Turn
+
+READY = 0
+"""What `due_tier` answers when the turn waits for nothing more."""
+
+
+class Trajectory(NamedTuple):
+    """What the gate made of a turn's tier-1 scores."""
+
+    scores: tuple[ReportScore, ...]
+    gates: Mapping[str, GateState]
+    fired: bool
+
+
+def missing(turn: Turn, tier: int, rules: Rules) -> tuple[str, ...]:
+    """Return the metrics of *tier* not resolved yet: on every trace for tier 1, on the last one above."""
+    traces = turn.traces if tier == 1 else turn.traces[-1:]
+    return tuple(
+        metric
+        for metric in rules.tier_metrics(tier)
+        if not all((score := find(trace.scores, metric)) and score.resolved for trace in traces)
+    )
+
+
+def fold_gates(turn: Turn, gates: Mapping[str, GateState], rules: Rules) -> Trajectory:
+    """Fold the turn's tier-1 values into the gates, oldest trace first."""
+    gate = rules.gate
+    after = dict(gates)
+    shown: list[ReportScore] = []
+    fired_any = False
+    for trace in turn.traces:
+        for metric in rules.tier1_metrics:
+            score = find(trace.scores, metric)
+            if score is None or score.value is None:
+                shown.append(report_score(rules, metric, 1, trace.trace_id, score))
+                continue
+            before = after.get(metric) or gate.start()
+            state, fired = gate.step(before, score.value)
+            after[metric] = state
+            fired_any = fired_any or bool(fired)
+            since = before.traces_since_gain + 1 if fired else state.traces_since_gain
+            shown.append(report_score(rules, metric, 1, trace.trace_id, score, fired, state.peak, since))
+    return Trajectory(tuple(shown), after, fired_any)
+
+
+def climbs(trajectory: Trajectory, rules: Rules) -> bool:
+    """Whether tier 2 is due: the gate fired, or the rules always ask."""
+    return trajectory.fired or rules.tier2_always
+
+
+def explains(turn: Turn, rules: Rules) -> bool:
+    """Whether tier 3 is due, given that tier 2 was: a tier-2 score breached."""
+    return rules.enable_tier3 and any(score.conditions for score in _upper(turn, 2, rules, judged=True))
+
+
+def due_tier(turn: Turn, trajectory: Trajectory, rules: Rules) -> int:
+    """Return the tier above 1 that the turn still has to wait for, or READY."""
+    if not climbs(trajectory, rules):
+        return READY
+    if turn.given_up < 2 and missing(turn, 2, rules):
+        return 2
+    if explains(turn, rules) and turn.given_up < 3 and missing(turn, 3, rules):
+        return 3
+    return READY
+
+
+def deadline(turn: Turn, rules: Rules) -> int | None:
+    """Return when the turn's present wait runs out, or none for an open turn and one that waits only for its elders."""
+    if turn.closed_at is None or turn.skip or turn.given_up >= turn.tier:
+        return None
+    if rules.request_evals and turn.attempt:
+        wait = seconds(rules.eval_deadline_s)
+        if turn.attempt < rules.eval_retry_attempts:
+            wait += seconds(rules.eval_retry_backoff_s * turn.attempt)
+        return turn.tier_since + wait
+    if turn.scored_at is None:
+        return turn.closed_at + seconds(rules.first_score_wait_s)
+    return max(turn.closed_at, turn.scored_at, turn.tier_since) + seconds(rules.score_wait_s)
+
+
+def final_scores(turn: Turn, trajectory: Trajectory, rules: Rules) -> tuple[ReportScore, ...]:
+    """Return every score of the turn as its report shows it: tiers 1, 2, 3, 0, then the metrics no tier names."""
+    judged = climbs(trajectory, rules)
+    upper = _upper(turn, 2, rules, judged=judged)
+    explained = judged and explains(turn, rules)
+    return (
+        *trajectory.scores,
+        *upper,
+        *_upper(turn, 3, rules, judged=explained),
+        *_outcomes(turn, rules),
+        *_others(turn, rules),
+    )
+
+
+def snapshots(before: Mapping[str, GateState], after: Mapping[str, GateState]) -> tuple[GateSnapshot, ...]:
+    """Return each metric's gate before and after, for the metrics that moved."""
+    start = GateState()
+    return tuple(
+        GateSnapshot(
+            metric,
+            old.peak if old.seen else None,
+            old.traces_since_gain,
+            new.peak,
+            new.traces_since_gain,
+        )
+        for metric, new in after.items()
+        if (old := before.get(metric, start)) is not new
+    )
+
+
+def report_score(
+    rules: Rules,
+    metric: str,
+    tier: int | None,
+    trace_id: str | None,
+    score: Score | None,
+    conditions: tuple[Condition, ...] = (),
+    peak: float | None = None,
+    since: int | None = None,
+) -> ReportScore:
+    """Return *score*, or its absence, as a report shows it."""
+    if score is None:
+        line = rules.threshold(metric, None)
+        return ReportScore(metric, tier, trace_id, None, ScoreStatus.PENDING, line)
+    line = rules.threshold(metric, score.threshold)
+    return ReportScore(metric, tier, trace_id, score.value, score.status, line, conditions, score.reason, peak, since)
+
+
+def judge(rules: Rules, score: Score, tier: int | None, trace_id: str | None, *, judged: bool) -> ReportScore:
+    """Return *score* with `breach` when it may breach on its value and lies below its threshold."""
+    line = rules.threshold(score.name, score.threshold)
+    breached = judged and score.value is not None and score.value < line
+    return report_score(rules, score.name, tier, trace_id, score, (Condition.BREACH,) if breached else ())
+
+
+def _upper(turn: Turn, tier: int, rules: Rules, *, judged: bool) -> tuple[ReportScore, ...]:
+    """Tier 2 or 3 of the last trace; what was due and is missing shows as pending. Tier 3 never breaches."""
+    last = turn.traces[-1]
+    shown = []
+    for metric in rules.tier_metrics(tier):
+        score = find(last.scores, metric)
+        if score is not None:
+            shown.append(judge(rules, score, tier, last.trace_id, judged=judged and tier == 2))
+        elif judged:
+            shown.append(report_score(rules, metric, tier, last.trace_id, None))
+    return tuple(shown)
+
+
+def _outcomes(turn: Turn, rules: Rules) -> list[ReportScore]:
+    found: list[tuple[str | None, Score | None]] = [
+        (trace.trace_id, find(trace.scores, OUTCOME_METRIC)) for trace in turn.traces
+    ]
+    found.append((None, find(turn.scores, OUTCOME_METRIC)))
+    return [judge(rules, score, 0, trace_id, judged=True) for trace_id, score in found if score is not None]
+
+
+def _others(turn: Turn, rules: Rules) -> list[ReportScore]:
+    """Scores that no tier asked for, and those of tiers 2 and 3 that are not on the last trace: shown, never judged."""
+    last = turn.traces[-1].trace_id
+    return [
+        judge(rules, score, tier, trace.trace_id, judged=False)
+        for trace in turn.traces
+        for score in trace.scores
+        if (tier := rules.tiers.get(score.name)) is None or (tier >= 2 and trace.trace_id != last)
+    ]

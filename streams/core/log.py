@@ -1,0 +1,214 @@
+"""The fold of one session-log partition: which record touches which sessions, what time it is, what is a repeat."""
+
+import heapq
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from streams.core import session
+from streams.core.ids import digest
+from streams.core.model import JournalEntry, JournalKind, Position, Score, SessionOutput, Trace
+from streams.core.rules import Rules, seconds
+from streams.core.session import RulesChanged, SessionEvent, Tick
+from streams.core.state import SessionState
+
+
+class Source(NamedTuple):
+    """Where a log record was read from; the topic id tells a re-created topic from its predecessor."""
+
+    topic: str
+    topic_id: str
+    partition: int
+    offset: int
+
+
+class LogRecord(NamedTuple):
+    """One record of the session log."""
+
+    offset: int
+    time: int
+    body: Trace | Score | Tick | Rules
+    session_id: str | None = None
+    source: Source | None = None
+
+
+@dataclass(frozen=True)
+class PartitionState:
+    """Where the fold of one partition stands."""
+
+    position: int = 0
+    """The next offset to read."""
+    now: int = 0
+    """The largest record time seen."""
+    rules: Rules | None = None
+    sources: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
+    """(topic, topic id, partition) of an input -> last offset applied."""
+    metrics_since: Mapping[str, int] = field(default_factory=dict)
+    """Metric -> offset of the rules record since which it has been named without a break."""
+
+
+Stepped = tuple[str | None, tuple[SessionOutput, ...]]
+"""A session, or none for the partition itself, with the outputs of its step."""
+
+
+class LogFold:
+    """Folds a partition's records in order; `load` finds the stored state of a session.
+
+    What it changed is in `touched` until `flush` hands it over for storing.
+    """
+
+    def __init__(self, partition: int, state: PartitionState, load: Callable[[str], SessionState | None]) -> None:
+        self.partition = partition
+        self.position = state.position
+        self.now = state.now
+        self.rules = state.rules
+        self._sources = dict(state.sources)
+        self._metrics_since = state.metrics_since
+        self._load = load
+        self._waits: list[tuple[int, str]] = []
+        self._due: dict[str, int] = {}
+        self._active: dict[str, int] = {}
+        self.touched: dict[str, SessionState] = {}
+
+    @property
+    def state(self) -> PartitionState:
+        """Where the fold stands now."""
+        return PartitionState(self.position, self.now, self.rules, dict(self._sources), self._metrics_since)
+
+    def restore(self, states: Iterable[SessionState]) -> None:
+        """Rebuild the indexes of waits and of activity from stored states."""
+        for state in sorted(states, key=lambda item: item.last_activity):
+            self._index(state)
+
+    @property
+    def next_due(self) -> int | None:
+        """When the next wait of any session runs out, in milliseconds."""
+        while self._waits and self._due.get(self._waits[0][1]) != self._waits[0][0]:
+            heapq.heappop(self._waits)
+        return self._waits[0][0] if self._waits else None
+
+    def apply(self, record: LogRecord) -> list[Stepped]:
+        """Fold one record; returns (session id, outputs) in session_id order, none for the partition itself."""
+        if self._advance(record):
+            return []
+        match record.body:
+            case Rules():
+                return self._switch(record, record.body)
+            case Tick():
+                return self._tick(record, record.body)
+            case _:
+                assert record.session_id is not None
+                return self._step(record, [record.session_id], record.body)
+
+    def flush(self) -> tuple[dict[str, SessionState], list[str]]:
+        """Return the states touched since the last flush, and the sessions that have expired since."""
+        touched, self.touched = self.touched, {}
+        if not self.rules:
+            return touched, []
+        horizon = self.now - seconds(self.rules.session_ttl_s)
+        expired: list[str] = []
+        for session_id, last_activity in self._active.items():
+            if last_activity >= horizon:
+                break
+            expired.append(session_id)
+        for session_id in expired:
+            del self._active[session_id]
+            self._due.pop(session_id, None)
+        return touched, expired
+
+    def get(self, session_id: str) -> SessionState | None:
+        """Return a session's state as the fold would find it now: nothing once it has expired."""
+        state = self.touched.get(session_id) or self._load(session_id)
+        if state is None or self.rules is None:
+            return state
+        if self.now - state.last_activity > seconds(self.rules.session_ttl_s):
+            return None
+        return self._without_removed_metrics(state)
+
+    def _advance(self, record: LogRecord) -> bool:
+        """Take in what the record says of time and place; returns whether it repeats an input record already applied."""
+        self.position = record.offset + 1
+        self.now = max(self.now, record.time)
+        if record.source is None:
+            return False
+        topic, topic_id, partition, offset = record.source
+        known = (topic, topic_id, partition)
+        if offset <= self._sources.get(known, -1):
+            return True
+        self._sources[known] = offset
+        return False
+
+    def _step(
+        self, record: LogRecord, session_ids: Iterable[str], body: Trace | Score | Tick | RulesChanged
+    ) -> list[Stepped]:
+        if self.rules is None:
+            raise ValueError(f"session-log partition {self.partition} has events before its first rules record")
+        results: list[Stepped] = []
+        position = Position(self.partition, record.offset)
+        for session_id in session_ids:
+            state = self.get(session_id)
+            if state is None and isinstance(body, Tick | RulesChanged):
+                continue  # it expired while it waited
+            outputs: tuple[SessionOutput, ...] = ()
+            # A state may be ahead: stored before a crash, when the position record was not yet.
+            if state is None or state.offset < record.offset:
+                state, outputs = session.step(state, SessionEvent(session_id, self.now, position, body), self.rules)
+                self.touched[session_id] = state
+            self._index(state)
+            results.append((session_id, outputs))
+        return results
+
+    def _tick(self, record: LogRecord, tick: Tick) -> list[Stepped]:
+        results: list[Stepped] = []
+        if tick.stuck_inputs:
+            results.append((None, (self._stuck(record, tick),)))
+        due: list[str] = []
+        while (first := self.next_due) is not None and first <= tick.as_of:
+            due.append(heapq.heappop(self._waits)[1])
+            del self._due[due[-1]]
+        return results + self._step(record, sorted(due), tick)
+
+    def _switch(self, record: LogRecord, rules: Rules) -> list[Stepped]:
+        before = self.rules
+        if before is not None and before.hash == rules.hash:
+            return []
+        metrics = {*rules.tier1_metrics, *rules.session_metrics}
+        since = {metric: self._metrics_since.get(metric, record.offset) for metric in sorted(metrics)}
+        self.rules, self._metrics_since = rules, since
+        return self._step(record, sorted(self._due), RulesChanged())
+
+    def _without_removed_metrics(self, state: SessionState) -> SessionState:
+        """Drop what belongs to metrics that the rules have not named all the time since the session's last record."""
+        since, last = self._metrics_since, state.offset
+        if all(since.get(metric, last + 1) <= last for metric in (*state.gates, *state.detectors)):
+            return state
+        return state._replace(
+            gates={name: gate for name, gate in state.gates.items() if since.get(name, last + 1) <= last},
+            detectors={name: held for name, held in state.detectors.items() if since.get(name, last + 1) <= last},
+        )
+
+    def _index(self, state: SessionState) -> None:
+        session_id = state.session_id
+        self._active.pop(session_id, None)
+        self._active[session_id] = state.last_activity
+        assert self.rules is not None
+        due = session.next_due(state, self.rules)
+        if due is None:
+            self._due.pop(session_id, None)
+        elif self._due.get(session_id) != due:
+            self._due[session_id] = due
+            heapq.heappush(self._waits, (due, session_id))
+
+    def _stuck(self, record: LogRecord, tick: Tick) -> JournalEntry:
+        return JournalEntry(
+            journal_id=digest(self.partition, record.offset, "", 0),
+            kind=JournalKind.STUCK_INPUT,
+            reason="backlog_does_not_move",
+            session_id=None,
+            project=None,
+            turn_id=None,
+            trace_id=None,
+            metric=None,
+            detail=", ".join(tick.stuck_inputs),
+            time=self.now,
+        )

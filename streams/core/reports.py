@@ -1,0 +1,142 @@
+"""A report from decided scores, the notice it may deserve, and how its turn is settled: the same for both lanes."""
+
+from collections.abc import Iterable
+
+from streams.core import notices
+from streams.core.ids import digest
+from streams.core.model import (
+    Candidate,
+    Decision,
+    GateSnapshot,
+    JournalKind,
+    Lane,
+    Notice,
+    Outcome,
+    Report,
+    ReportScore,
+    TurnSettled,
+)
+from streams.core.rules import seconds
+from streams.core.state import Draft
+
+POSTED = frozenset({Decision.POSTED_NEW, Decision.POSTED_AGAIN})
+
+
+def publish(
+    draft: Draft,
+    lane: Lane,
+    turn_id: str,
+    scores: tuple[ReportScore, ...],
+    *,
+    trace_ids: tuple[str, ...] = (),
+    flagged: Iterable[str] = (),
+    gates: tuple[GateSnapshot, ...] = (),
+    turn_number: int = 0,
+    turn_input: str | None = None,
+) -> None:
+    """Decide on *scores* and add report, journal entry, candidate or settlement to the draft's outputs."""
+    found = notices.signatures(scores)
+    decision = _decide(draft, lane, scores, found)
+    report = Report(
+        session_id=draft.session_id,
+        project=draft.project,
+        lane=lane,
+        turn_id=turn_id,
+        turn_number=turn_number,
+        decided_at=draft.now,
+        position=draft.position,
+        trace_ids=trace_ids,
+        scores=scores,
+        signatures=found,
+        severity=notices.severity(scores) if found else None,
+        decision=decision,
+        gates=gates,
+        flagged_traces=notices.flagged_traces(scores, flagged),
+        summary=notices.summary(scores, draft.rules.gate_gain, draft.rules.gate_target) if found else "",
+        rules_hash=draft.rules.hash,
+    )
+    draft.outputs.append(report)
+    if decision in POSTED:
+        draft.outputs.append(_candidate(draft, report, turn_input))
+        return
+    outcome = Outcome.NONE
+    match decision:
+        case Decision.SHADOW:
+            outcome = Outcome.SHADOW
+            notice = _notice(report, shadow=True)
+            draft.journal(JournalKind.SHADOW, "observe_only", turn_id=turn_id, detail=report.summary, notice=notice)
+        case Decision.RECOVERED:
+            draft.journal(JournalKind.RECOVERY, decision, turn_id=turn_id)
+        case Decision.PENDING:
+            draft.journal(JournalKind.PENDING, "no_score_has_a_value", turn_id=turn_id)
+    settle(draft, lane, turn_id, outcome, decision)
+
+
+def settle(draft: Draft, lane: Lane, turn_id: str, outcome: Outcome, reason: str) -> None:
+    """Say that the turn's diagnosis has landed without a candidate."""
+    settled = TurnSettled(
+        settled_id=digest("settled", draft.session_id, lane, turn_id),
+        session_id=draft.session_id,
+        project=draft.project,
+        lane=lane,
+        turn_id=turn_id,
+        outcome=outcome,
+        reason=reason,
+        notice_id=None,
+        time=draft.now,
+    )
+    draft.outputs.append(settled)
+
+
+def _decide(draft: Draft, lane: Lane, scores: tuple[ReportScore, ...], found: tuple[str, ...]) -> Decision:
+    """Fold the report into the lane's notice state."""
+    valued = {score.metric for score in scores if score.value is not None}
+    if not valued:
+        return Decision.PENDING
+    state = draft.trace_notices if lane is Lane.TRACE else draft.session_notices
+    if lane is Lane.SESSION:
+        carried = {name for name in state.signatures if name.split(":", 1)[1] not in valued}
+        if carried and not found:
+            # Nothing new is known of the metrics that are in trouble.
+            draft.session_notices = notices.NoticeState(tuple(sorted(carried)), state.cooldown)
+            return Decision.UNCHANGED
+        found = tuple(sorted(carried.union(found)))
+    state, decision = notices.decide(state, found, draft.rules.alert_cooldown_turns)
+    if lane is Lane.TRACE:
+        draft.trace_notices = state
+    else:
+        draft.session_notices = state
+    return Decision.SHADOW if draft.rules.observe_only and decision in POSTED else decision
+
+
+def _notice(report: Report, *, shadow: bool = False) -> Notice:
+    assert report.severity is not None  # only a report that found something is worth a notice
+    return Notice(
+        notice_id=digest("notice", report.project, report.session_id, report.lane, report.turn_id),
+        project=report.project,
+        session_id=report.session_id,
+        turn_id=report.turn_id,
+        lane=report.lane,
+        severity=report.severity,
+        signatures=report.signatures,
+        scores=tuple(score for score in report.scores if score.conditions),
+        flagged_traces=report.flagged_traces,
+        values=tuple((score.trace_id, score.metric, score.value) for score in report.scores if score.value is not None),
+        summary=report.summary,
+        time=report.decided_at,
+        shadow=shadow,
+        rules_hash=report.rules_hash,
+    )
+
+
+def _candidate(draft: Draft, report: Report, turn_input: str | None) -> Candidate:
+    rules = draft.rules
+    return Candidate(
+        notice=_notice(report),
+        position=report.position,
+        index=len(draft.outputs),
+        breaker_max_notices=rules.circuit_breaker_max_notices,
+        breaker_window_ms=seconds(rules.circuit_breaker_window_s),
+        capture_case=rules.capture_eval_cases,
+        input=turn_input,
+    )

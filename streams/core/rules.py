@@ -1,0 +1,114 @@
+"""The settings that decide, as one value: what the fold obeys, and what a replay may change."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from functools import cached_property
+from hashlib import blake2b
+from typing import Any
+
+from streams.core.gate import Gate
+from streams.core.model import OUTCOME_METRIC
+
+
+def seconds(value: float) -> int:
+    """Return *value* seconds in the core's unit, whole milliseconds."""
+    return round(value * 1000)
+
+
+@dataclass(frozen=True)
+class Rules:
+    """Every setting that can change a decision. Times are in seconds; the meaning of each is in the settings table."""
+
+    tier1_metrics: tuple[str, ...] = ("task_completion", "coherence")
+    tier2_metrics: tuple[str, ...] = ("tool_correctness", "argument_correctness")
+    tier3_metrics: tuple[str, ...] = ("plan_adherence", "plan_quality", "step_efficiency")
+    session_metrics: tuple[str, ...] = ("agent_reliability", "agent_consistency")
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    enable_tier3: bool = False
+    tier2_always: bool = False
+    evaluated_statuses: tuple[str, ...] = ("COMPLETED",)
+
+    gate_window: int = 5
+    gate_target: float = 0.5
+    gate_gain: float = 0.02
+    gate_drop: float = 0.15
+
+    ewma_fast_span: int = 3
+    ewma_slow_span: int = 10
+    enable_trend: bool = True
+    trend_margin_cross: float = 0.05
+    trend_min_samples: int = 4
+    adaptive_threshold: bool = False
+    adaptive_margin_drop: float = 0.15
+    percentile_window: int = 0
+    percentile_floor: float = 0.25
+
+    alert_cooldown_turns: int = 0
+    circuit_breaker_max_notices: int = 5
+    circuit_breaker_window_s: float = 600.0
+    observe_only: bool = False
+    capture_eval_cases: bool = False
+
+    turn_idle_s: float = 300.0
+    max_turn_traces: int = 256
+    max_open_turns: int = 64
+    request_evals: bool = False
+    eval_deadline_s: float = 20.0
+    eval_retry_backoff_s: float = 1.0
+    eval_retry_attempts: int = 3
+    score_wait_s: float = 2.0
+    first_score_wait_s: float = 900.0
+    unannounced_wait_s: float = 15.0
+    eval_sample_every: int = 1
+    session_min_eval_interval_s: float = 0.0
+    session_ttl_s: float = 604_800.0
+
+    def tier_metrics(self, tier: int) -> tuple[str, ...]:
+        """Return the names of the metrics that *tier* (1, 2 or 3) asks for."""
+        return (self.tier1_metrics, self.tier2_metrics, self.tier3_metrics)[tier - 1]
+
+    @cached_property
+    def tiers(self) -> Mapping[str, int]:
+        """Trace-lane metric -> tier. A metric in several tiers counts in the lowest; unnamed metrics are absent."""
+        found = {OUTCOME_METRIC: 0}
+        for tier in (1, 2, 3):
+            for metric in self.tier_metrics(tier):
+                found.setdefault(metric, tier)
+        return found
+
+    @cached_property
+    def gate(self) -> Gate:
+        """The trajectory gate as these rules set it."""
+        return Gate(self.gate_window, self.gate_target, self.gate_gain, self.gate_drop)
+
+    def threshold(self, metric: str, carried: float | None) -> float:
+        """Return the pass line: the setting for the metric, else what the score carries, else the default."""
+        line = self.thresholds.get(metric, carried)
+        if line is not None:
+            return line
+        return 0.9 if metric == OUTCOME_METRIC else 0.5
+
+    @cached_property
+    def text(self) -> str:
+        """The rules as canonical JSON: what a rules record holds."""
+        return json.dumps(asdict(self), sort_keys=True, separators=(",", ":"))
+
+    @cached_property
+    def hash(self) -> str:
+        """16 hexadecimal digits that name these rules; reports and notices carry it."""
+        return blake2b(self.text.encode(), digest_size=8).hexdigest()
+
+    @classmethod
+    def from_text(cls, text: str) -> "Rules":
+        """Read what `text` wrote.
+
+        Raises:
+            ValueError: it holds a setting that this version does not know, so it cannot decide as its writer did.
+        """
+        found: dict[str, Any] = json.loads(text)
+        unknown = found.keys() - {item.name for item in fields(cls)}
+        if unknown:
+            raise ValueError(f"rules written by a newer version: unknown {', '.join(sorted(unknown))}")
+        values: dict[str, Any] = {name: tuple(held) if isinstance(held, list) else held for name, held in found.items()}
+        return cls(**values)

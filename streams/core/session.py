@@ -1,0 +1,69 @@
+"""One step of one session: `step(state, event, rules) -> (state, outputs)`, everything else put together."""
+
+from dataclasses import dataclass
+
+from streams.core import session_lane, turns
+from streams.core.model import OUTCOME_METRIC, JournalKind, Lane, Position, Score, SessionOutput, Trace
+from streams.core.rules import Rules
+from streams.core.scores import lane_of
+from streams.core.state import Draft, SessionState
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """The owner of the log partition vouches that everything that had come by `as_of` has been applied."""
+
+    as_of: int
+    stuck_inputs: tuple[str, ...] = ()
+    """Input partitions left out because their backlog does not move."""
+
+
+@dataclass(frozen=True, slots=True)
+class RulesChanged:
+    """Other rules are in force from this record on."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionEvent:
+    """What happened to a session: at which place of the log, and at which time of the fold."""
+
+    session_id: str
+    now: int
+    position: Position
+    body: Trace | Score | Tick | RulesChanged
+
+
+def step(
+    state: SessionState | None, event: SessionEvent, rules: Rules
+) -> tuple[SessionState, tuple[SessionOutput, ...]]:
+    """Fold one event into a session; none is the state of a session never seen."""
+    draft = Draft(state or SessionState(event.session_id), rules, event.now, event.position)
+    body = event.body
+    if isinstance(body, Score):
+        _score(draft, body)
+    elif isinstance(body, Trace):
+        turns.trace_seen(draft, body)
+    elif isinstance(body, Tick):
+        turns.expire_waits(draft, body.as_of)
+        session_lane.expire_waits(draft, body.as_of)
+    else:
+        session_lane.advance(draft)
+    turns.advance(draft)
+    return draft.finish(), tuple(draft.outputs)
+
+
+def next_due(state: SessionState, rules: Rules) -> int | None:
+    """Return when the session's next wait runs out, in milliseconds, or none when it waits for nothing."""
+    times = turns.next_due(state.turns, state.pending, rules), session_lane.next_due(state.runs, rules)
+    return min((time for time in times if time is not None), default=None)
+
+
+def _score(draft: Draft, score: Score) -> None:
+    if lane_of(score.name, draft.rules) is Lane.SESSION:
+        session_lane.score_seen(draft, score)
+    elif score.trace_id is not None:
+        turns.score_seen(draft, score)
+    elif score.name == OUTCOME_METRIC:
+        turns.turn_score_seen(draft, score)
+    else:
+        draft.journal(JournalKind.UNPLACED, "trace_metric_without_trace_id", metric=score.name)

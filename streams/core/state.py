@@ -1,0 +1,231 @@
+"""What a session remembers between events: immutable values, and the draft on which one step works."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from streams.core.detectors import DetectorState
+from streams.core.gate import GateState
+from streams.core.ids import digest, short_hash
+from streams.core.model import (
+    DEFAULT_PROJECT,
+    Condition,
+    JournalEntry,
+    JournalKind,
+    Notice,
+    Position,
+    Score,
+    SessionOutput,
+    Trace,
+)
+from streams.core.notices import NoticeState
+from streams.core.rules import Rules
+
+MAX_EVALUATED: Final = 128
+MAX_SEEN: Final = 64
+MAX_TRACES: Final = 1024
+MAX_TRACE_SCORES: Final = 32
+
+
+class TurnTrace(NamedTuple):
+    """One trace of an undecided turn."""
+
+    trace_id: str
+    started_at: int
+    scores: tuple[Score, ...] = ()
+
+
+class Turn(NamedTuple):
+    """The traces between two points where the agent hands back control, until they are decided."""
+
+    traces: tuple[TurnTrace, ...]
+    """In started_at order."""
+    joined_at: int
+    """When the last trace joined."""
+    turn_index: int | None = None
+    input: str | None = None
+    """At most 1 KiB of the first trace's input."""
+    scores: tuple[Score, ...] = ()
+    """Scores of the turn as a whole."""
+    scored_at: int | None = None
+    """When the latest score came; none without any."""
+    closed_at: int | None = None
+    number: int = 0
+    """Counts the session's closed turns from 1; 0 while open."""
+    closing_trace: str = ""
+    skip: str = ""
+    """Why a cost control leaves this turn out; empty when it is evaluated."""
+    tier: int = 1
+    """The tier whose scores it waits for."""
+    tier_since: int = 0
+    """When that wait, or the latest request for the tier, started."""
+    attempt: int = 0
+    """Requests made for the tier."""
+    given_up: int = 0
+    """The highest tier whose wait has run out."""
+
+
+class PendingTrace(NamedTuple):
+    """A trace that cannot join a turn yet: announced but not completed, or known from its scores only."""
+
+    trace_id: str
+    since: int
+    trace: Trace | None = None
+    scores: tuple[Score, ...] = ()
+    scored_at: int | None = None
+
+
+class RunScore(NamedTuple):
+    """A session score with what the detectors found when it came."""
+
+    score: Score
+    conditions: tuple[Condition, ...]
+    average: float | None
+
+
+class SessionRun(NamedTuple):
+    """The scores of one eval run that will form one report of the session lane."""
+
+    run_id: str
+    since: int
+    scores: tuple[RunScore, ...] = ()
+
+
+class SessionState(NamedTuple):
+    """Everything detection knows of one session."""
+
+    session_id: str
+    project: str = DEFAULT_PROJECT
+    announced: bool = False
+    """Whether any trace of it was ever announced."""
+    turns: tuple[Turn, ...] = ()
+    """Undecided turns, oldest first; at most the last one is open."""
+    pending: tuple[PendingTrace, ...] = ()
+    runs: tuple[SessionRun, ...] = ()
+    gates: Mapping[str, GateState] = {}
+    detectors: Mapping[str, Mapping[str, DetectorState]] = {}
+    """Session metric -> condition -> state."""
+    trace_notices: NoticeState = NoticeState()
+    session_notices: NoticeState = NoticeState()
+    evaluated: tuple[int, ...] = ()
+    """Hashes of the last evaluated trace ids."""
+    newest_decided: int | None = None
+    """The latest started_at among decided traces."""
+    seen_scores: tuple[int, ...] = ()
+    """Hashes of the last session-lane score ids."""
+    decided_runs: tuple[int, ...] = ()
+    """Hashes of the last decided session-lane eval run ids."""
+    turn_count: int = 0
+    evaluated_close: int | None = None
+    """When the last turn that no cost control left out was closed."""
+    warned_late: bool = False
+    offset: int = -1
+    """The last log record applied."""
+    last_activity: int = 0
+
+
+@dataclass(slots=True)
+class Draft:
+    """A session in the middle of one step: the parts of its state, open to change, and the outputs so far."""
+
+    state: SessionState
+    rules: Rules
+    now: int
+    position: Position
+    outputs: list[SessionOutput] = field(default_factory=list)
+    project: str = field(init=False)
+    announced: bool = field(init=False)
+    turns: list[Turn] = field(init=False)
+    pending: dict[str, PendingTrace] = field(init=False)
+    runs: dict[str, SessionRun] = field(init=False)
+    gates: Mapping[str, GateState] = field(init=False)
+    detectors: Mapping[str, Mapping[str, DetectorState]] = field(init=False)
+    trace_notices: NoticeState = field(init=False)
+    session_notices: NoticeState = field(init=False)
+    evaluated: tuple[int, ...] = field(init=False)
+    newest_decided: int | None = field(init=False)
+    seen_scores: tuple[int, ...] = field(init=False)
+    decided_runs: tuple[int, ...] = field(init=False)
+    turn_count: int = field(init=False)
+    evaluated_close: int | None = field(init=False)
+    warned_late: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        state = self.state
+        self.project = state.project
+        self.announced = state.announced
+        self.turns = list(state.turns)
+        self.pending = {item.trace_id: item for item in state.pending}
+        self.runs = {item.run_id: item for item in state.runs}
+        self.gates = state.gates
+        self.detectors = state.detectors
+        self.trace_notices = state.trace_notices
+        self.session_notices = state.session_notices
+        self.evaluated = state.evaluated
+        self.newest_decided = state.newest_decided
+        self.seen_scores = state.seen_scores
+        self.decided_runs = state.decided_runs
+        self.turn_count = state.turn_count
+        self.evaluated_close = state.evaluated_close
+        self.warned_late = state.warned_late
+
+    def finish(self) -> SessionState:
+        """Return the state after the step."""
+        return SessionState(
+            session_id=self.state.session_id,
+            project=self.project,
+            announced=self.announced,
+            turns=tuple(self.turns),
+            pending=tuple(self.pending.values()),
+            runs=tuple(self.runs.values()),
+            gates=self.gates,
+            detectors=self.detectors,
+            trace_notices=self.trace_notices,
+            session_notices=self.session_notices,
+            evaluated=self.evaluated,
+            newest_decided=self.newest_decided,
+            seen_scores=self.seen_scores,
+            decided_runs=self.decided_runs,
+            turn_count=self.turn_count,
+            evaluated_close=self.evaluated_close,
+            warned_late=self.warned_late,
+            offset=self.position.offset,
+            last_activity=self.now,
+        )
+
+    @property
+    def session_id(self) -> str:
+        return self.state.session_id
+
+    def journal(
+        self,
+        kind: JournalKind,
+        reason: str,
+        *,
+        turn_id: str | None = None,
+        trace_id: str | None = None,
+        metric: str | None = None,
+        detail: str = "",
+        notice: Notice | None = None,
+    ) -> None:
+        """Add a journal entry to the outputs."""
+        index = len(self.outputs)
+        entry = JournalEntry(
+            journal_id=digest(self.position.partition, self.position.offset, self.session_id, index),
+            kind=kind,
+            reason=reason,
+            session_id=self.session_id,
+            project=self.project,
+            turn_id=turn_id,
+            trace_id=trace_id,
+            metric=metric,
+            detail=detail,
+            time=self.now,
+            notice=notice,
+        )
+        self.outputs.append(entry)
+
+
+def remember(held: tuple[int, ...], text: str, limit: int) -> tuple[int, ...]:
+    """Return *held* with the hash of *text* as its newest, at most *limit* of them."""
+    return (*held, short_hash(text))[-limit:]
