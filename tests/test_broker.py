@@ -163,17 +163,13 @@ def test_its_output_goes_to_the_log(tmp_path: Path) -> None:
         ("exit 0", r"ended with code 0 before it answered: .* said nothing"),
     ],
 )
-def test_a_dead_binary_is_told(
-    script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_dead_binary_is_told(script: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALF_TANSU_BIN", _binary(tmp_path / "tansu", script))
     with pytest.raises(BrokerUnavailable, match=message):
         embedded().__enter__()
 
 
-def test_a_silent_binary_is_told_and_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_silent_binary_is_told_and_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pid_file = tmp_path / "pid"
     script = f"echo $$ >{pid_file}; exec sleep 600"
     monkeypatch.setenv("CALF_TANSU_BIN", _binary(tmp_path / "tansu", script))
@@ -186,7 +182,7 @@ def test_a_silent_binary_is_told_and_ended(
 
 def test_a_missing_binary_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CALF_TANSU_BIN", str(tmp_path / "nowhere"))
-    with pytest.raises(BrokerUnavailable, match="no usable binary: .*nowhere"):
+    with pytest.raises(BrokerUnavailable, match=r"no usable binary: .*nowhere"):
         embedded().__enter__()
 
 

@@ -30,6 +30,8 @@ class BreakerState(NamedTuple):
 
     held: tuple[Held, ...] = ()
     tripped: bool = False
+    offset: int = -1
+    """The last record of the candidates log applied."""
 
 
 def step(
@@ -51,11 +53,12 @@ def admit(state: BreakerState, candidate: Candidate, time: int) -> tuple[Breaker
     held = tuple(item for item in state.held if time - item.time <= window)
     tripped = state.tripped and bool(held)
     if tripped:
-        return BreakerState(held, tripped), Outcome.SUPPRESSED
+        return state._replace(held=held, tripped=tripped), Outcome.SUPPRESSED
     if len(held) >= limit:
-        return BreakerState(held, tripped=True), Outcome.NEEDS_HUMAN
+        return state._replace(held=held, tripped=True), Outcome.NEEDS_HUMAN
     notice = candidate.notice
-    return BreakerState((*held, Held(time, notice.session_id, notice.signatures))), Outcome.POSTED
+    posted = Held(time, notice.session_id, notice.signatures)
+    return state._replace(held=(*held, posted), tripped=False), Outcome.POSTED
 
 
 def _reset(state: BreakerState, reset: BreakerReset, now: int) -> tuple[BreakerState, tuple[BreakerOutput, ...]]:

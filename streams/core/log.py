@@ -57,8 +57,15 @@ class LogFold:
     What it changed is in `touched` until `flush` hands it over for storing.
     """
 
-    def __init__(self, partition: int, state: PartitionState, load: Callable[[str], SessionState | None]) -> None:
+    def __init__(
+        self,
+        partition: int,
+        state: PartitionState,
+        load: Callable[[str], SessionState | None],
+        topic: str = "session-log",
+    ) -> None:
         self.partition = partition
+        self.topic = topic
         self.position = state.position
         self.now = state.now
         self.rules = state.rules
@@ -144,7 +151,7 @@ class LogFold:
         if self.rules is None:
             raise ValueError(f"session-log partition {self.partition} has events before its first rules record")
         results: list[Stepped] = []
-        position = Position(self.partition, record.offset)
+        position = Position(self.partition, record.offset, self.topic)
         for session_id in session_ids:
             state = self.get(session_id)
             if state is None and isinstance(body, Tick | RulesChanged):

@@ -150,6 +150,7 @@ class Position(NamedTuple):
 
     partition: int
     offset: int
+    topic: str = "session-log"
 
 
 class ReportScore(NamedTuple):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from streams.core import session_lane, turns
+from streams.core import session_lane, traces, turns
 from streams.core.model import OUTCOME_METRIC, JournalKind, Lane, Position, Score, SessionOutput, Trace
 from streams.core.rules import Rules
 from streams.core.scores import lane_of
@@ -42,8 +42,9 @@ def step(
     if isinstance(body, Score):
         _score(draft, body)
     elif isinstance(body, Trace):
-        turns.trace_seen(draft, body)
+        traces.trace_seen(draft, body)
     elif isinstance(body, Tick):
+        traces.expire_waits(draft, body.as_of)
         turns.expire_waits(draft, body.as_of)
         session_lane.expire_waits(draft, body.as_of)
     else:
@@ -54,7 +55,11 @@ def step(
 
 def next_due(state: SessionState, rules: Rules) -> int | None:
     """Return when the session's next wait runs out, in milliseconds, or none when it waits for nothing."""
-    times = turns.next_due(state.turns, state.pending, rules), session_lane.next_due(state.runs, rules)
+    times = (
+        traces.next_due(state.pending, rules),
+        turns.next_due(state.turns, rules),
+        session_lane.next_due(state.runs, rules),
+    )
     return min((time for time in times if time is not None), default=None)
 
 
@@ -62,8 +67,8 @@ def _score(draft: Draft, score: Score) -> None:
     if lane_of(score.name, draft.rules) is Lane.SESSION:
         session_lane.score_seen(draft, score)
     elif score.trace_id is not None:
-        turns.score_seen(draft, score)
+        traces.score_seen(draft, score)
     elif score.name == OUTCOME_METRIC:
-        turns.turn_score_seen(draft, score)
+        traces.turn_score_seen(draft, score)
     else:
         draft.journal(JournalKind.UNPLACED, "trace_metric_without_trace_id", metric=score.name)

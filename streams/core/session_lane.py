@@ -5,7 +5,7 @@ from streams.core.detectors import Detector, DetectorState, session_detectors
 from streams.core.ids import short_hash
 from streams.core.model import Condition, JournalKind, Lane, ReportScore, Score
 from streams.core.rules import Rules, seconds
-from streams.core.state import MAX_SEEN, MAX_TRACE_SCORES, Draft, RunScore, SessionRun, remember
+from streams.core.state import MAX_RUNS, MAX_SEEN, MAX_TRACE_SCORES, Draft, RunScore, SessionRun, remember, weight
 
 
 def score_seen(draft: Draft, score: Score) -> None:
@@ -20,9 +20,10 @@ def score_seen(draft: Draft, score: Score) -> None:
         return
     run = draft.runs.get(run_id) or SessionRun(run_id, draft.now)
     run = draft.runs[run_id] = run._replace(scores=(*run.scores, found))
+    draft.held_bytes += weight(score)
     if complete(run, draft.rules):
         _decide(draft, run)
-    elif len(run.scores) >= MAX_TRACE_SCORES or len(draft.runs) > MAX_SEEN:
+    elif len(run.scores) >= MAX_TRACE_SCORES or len(draft.runs) > MAX_RUNS:
         oldest = next(iter(draft.runs.values()))
         draft.journal(JournalKind.OVERFLOW, "session_runs", turn_id=oldest.run_id)
         _decide(draft, oldest)
@@ -74,6 +75,7 @@ def _step(detector: Detector, state: DetectorState | None, value: float) -> tupl
 
 def _decide(draft: Draft, run: SessionRun) -> None:
     del draft.runs[run.run_id]
+    draft.held_bytes -= sum(weight(item.score) for item in run.scores)
     draft.decided_runs = remember(draft.decided_runs, run.run_id, MAX_SEEN)
     _report(draft, run.run_id, run.scores)
 

@@ -24,7 +24,10 @@ from streams.core.rules import Rules
 MAX_EVALUATED: Final = 128
 MAX_SEEN: Final = 64
 MAX_TRACES: Final = 1024
+MAX_RUNS: Final = 16
 MAX_TRACE_SCORES: Final = 32
+MAX_HELD_BYTES: Final = 640 * 1024
+"""What a session's undecided traces and scores may take, roughly as stored."""
 
 
 class TurnTrace(NamedTuple):
@@ -119,9 +122,24 @@ class SessionState(NamedTuple):
     evaluated_close: int | None = None
     """When the last turn that no cost control left out was closed."""
     warned_late: bool = False
+    held_bytes: int = 0
+    """The weight of everything undecided, see `weight`."""
     offset: int = -1
     """The last log record applied."""
     last_activity: int = 0
+
+
+def weight(item: TurnTrace | PendingTrace | Score) -> int:
+    """Return about how many bytes *item* takes in a stored state."""
+    if isinstance(item, Score):
+        texts = (item.score_id, item.name, item.trace_id, item.reason, item.eval_run_id, *item.flagged_traces)
+        return 32 + sum(_size(text) for text in texts if text)
+    opening = item.trace.input if isinstance(item, PendingTrace) and item.trace else None
+    return 48 + _size(item.trace_id) + _size(opening or "") + sum(weight(score) for score in item.scores)
+
+
+def _size(text: str) -> int:
+    return 2 + (len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass")))
 
 
 @dataclass(slots=True)
@@ -149,6 +167,7 @@ class Draft:
     turn_count: int = field(init=False)
     evaluated_close: int | None = field(init=False)
     warned_late: bool = field(init=False)
+    held_bytes: int = field(init=False)
 
     def __post_init__(self) -> None:
         state = self.state
@@ -168,6 +187,7 @@ class Draft:
         self.turn_count = state.turn_count
         self.evaluated_close = state.evaluated_close
         self.warned_late = state.warned_late
+        self.held_bytes = state.held_bytes
 
     def finish(self) -> SessionState:
         """Return the state after the step."""
@@ -189,6 +209,7 @@ class Draft:
             turn_count=self.turn_count,
             evaluated_close=self.evaluated_close,
             warned_late=self.warned_late,
+            held_bytes=self.held_bytes,
             offset=self.position.offset,
             last_activity=self.now,
         )

@@ -25,9 +25,7 @@ async def _create(broker: ApacheKafka) -> None:
     admin = AIOKafkaAdminClient(bootstrap_servers=broker.bootstrap)
     await admin.start()
     try:
-        await admin.create_topics(
-            [NewTopic(SCORES.topic, num_partitions=1, replication_factor=broker.brokers)]
-        )
+        await admin.create_topics([NewTopic(SCORES.topic, num_partitions=1, replication_factor=broker.brokers)])
     finally:
         await admin.close()
 
@@ -93,9 +91,7 @@ def test_a_second_owner_is_refused_and_harms_nothing(tmp_path: Path) -> None:
         asyncio.run(_produce(broker.bootstrap, b"still here"))
 
 
-def test_a_lost_race_for_a_port_is_run_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_lost_race_for_a_port_is_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with apache_kafka(tmp_path / "first") as first:
         taken = int(first.bootstrap.partition(":")[2])
 
@@ -116,13 +112,11 @@ def test_a_taken_port_is_told(tmp_path: Path) -> None:
 
 def test_no_java_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
-    with pytest.raises(BrokerUnavailable, match="no java at .*nowhere.*\n.*Install Java 17"):
+    with pytest.raises(BrokerUnavailable, match=r"no java at .*nowhere.*\n.*Install Java 17"):
         apache_kafka(tmp_path / "data").__enter__()
 
 
-def test_an_installed_package_says_where_the_scripts_are(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_installed_package_says_where_the_scripts_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.broker.kafka._SCRIPT", tmp_path / "kafka.sh")
     with pytest.raises(BrokerUnavailable, match="clone the project"):
         apache_kafka(tmp_path).__enter__()

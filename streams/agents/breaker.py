@@ -1,0 +1,35 @@
+"""The breaker stage: folds the candidates log into notices, calls for a human, cases and settlements."""
+
+from aiokafka import ConsumerRecord
+
+from streams import tables
+from streams.agents.outbox import Outbox
+from streams.agents.stage import FoldStage
+from streams.core.breaker import BreakerState
+from streams.core.candidates import CandidateFold, CandidateRecord
+from streams.core.candidates import CandidatePartitionState as Place
+from streams.engine import Out, PartitionState, Publisher
+from streams.wire import Wire
+
+
+class BreakerStage(FoldStage[CandidateFold]):
+    """Owns the folds of the assigned notice-candidates partitions."""
+
+    def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire) -> None:
+        super().__init__(publisher, outbox)
+        self._wire = wire
+
+    def take_up(self, partition: int, state: PartitionState) -> CandidateFold:
+        def load(project: str) -> BreakerState | None:
+            stored = state.get(tables.state_key(project))
+            return None if stored is None else tables.decode_state(BreakerState, stored)
+
+        stored = state.get(tables.position_key(partition))
+        return CandidateFold(Place() if stored is None else tables.decode_state(Place, stored), load)
+
+    def apply(self, fold: CandidateFold, record: ConsumerRecord) -> list[Out]:
+        body = self._wire.read_candidate(record.value)
+        return self._outbox.records(fold.apply(CandidateRecord(record.offset, body)))
+
+    def remember(self, fold: CandidateFold, partition: int) -> tables.Changes:
+        return tables.changes(fold.flush(), fold.state, partition)

@@ -1,0 +1,88 @@
+"""Ingest: reads traces and scores, validates, re-keys, and appends them to the session log in the order they came."""
+
+import asyncio
+
+import structlog
+from aiokafka import ConsumerRecord
+from faust.types import TP
+
+from streams.agents.outbox import Outbox
+from streams.core.log import LogRecord, Source
+from streams.core.model import Score, Trace
+from streams.engine import Batch, Offsets, Out, Publisher, partition_for
+from streams.errors import InvalidRecord
+from streams.topics import SESSION_LOG, TRACE_INGESTED, TRACES, Topic
+from streams.wire import Wire
+
+log = structlog.get_logger(__name__)
+
+RULES_LOOK_S = 0.2
+
+
+class Ingest:
+    """The first stage. It keeps no state: its committed offsets say where it stands."""
+
+    def __init__(
+        self,
+        publisher: Publisher,
+        outbox: Outbox,
+        wire: Wire,
+        offsets: Offsets,
+        topics: dict[str, Topic],
+        partitions: int,
+    ) -> None:
+        self._publisher = publisher
+        self._outbox = outbox
+        self._wire = wire
+        self._offsets = offsets
+        self._trace_topic = topics[TRACE_INGESTED].name
+        self._log_topic = topics[SESSION_LOG].name
+        self._partitions = partitions
+        self._ready: set[int] = set()
+
+    async def handle(self, batch: Batch) -> None:
+        """Append a batch; whole traces are acknowledged before the log mentions them."""
+        whole: list[Out] = []
+        appended: list[Out] = []
+        for record in batch.records:
+            try:
+                self._read(record, whole, appended)
+            except InvalidRecord as error:
+                whole.append(self._outbox.dead_letter(record, error))
+        await self._publisher.publish(whole)
+        for partition in {out.partition for out in appended} - self._ready:
+            await self._wait_for_rules(partition)
+        await self._publisher.publish(appended)
+        batch.done()
+        await batch.commit()
+
+    def _read(self, record: ConsumerRecord, whole: list[Out], appended: list[Out]) -> None:
+        if record.topic == self._trace_topic:
+            trace = self._wire.read_trace(record.value, record.key, record.timestamp)
+            key, partition = self._place(trace.session_id)
+            whole.append(self._outbox.to(TRACES, key, self._wire.write_trace(trace), partition=partition))
+            appended.append(self._log_record(record, trace.session_id, trace.trace))
+        else:
+            score = self._wire.read_score(record.value, record.key, record.timestamp)
+            appended.append(self._log_record(record, score.session_id, score.score))
+
+    def _log_record(self, record: ConsumerRecord, session_id: str, body: Trace | Score) -> Out:
+        source = Source(record.topic, "", record.partition, record.offset)
+        value = self._wire.write_internal(LogRecord(record.offset, record.timestamp, body, session_id, source))
+        key, partition = self._place(session_id)
+        return self._outbox.to(SESSION_LOG, key, value, partition=partition)
+
+    def _place(self, session_id: str) -> tuple[bytes, int]:
+        key = session_id.encode("utf-8", "surrogatepass")
+        return key, partition_for(key, self._partitions)
+
+    async def _wait_for_rules(self, partition: int) -> None:
+        """Wait until the partition's owner has appended its rules: the first record of every partition."""
+        tp = TP(self._log_topic, partition)
+        waited = 0
+        while (await self._offsets.end_offsets([tp]))[tp] == 0:
+            await asyncio.sleep(RULES_LOOK_S)
+            waited += 1
+            if waited % round(10 / RULES_LOOK_S) == 0:
+                log.warning("waiting_for_rules", partition=partition, hint="no worker owns this log partition yet")
+        self._ready.add(partition)

@@ -1,0 +1,40 @@
+"""The session stage: folds the session log into reports, candidates, requests, settlements and the journal."""
+
+from aiokafka import ConsumerRecord
+
+from streams import tables
+from streams.agents.outbox import Outbox
+from streams.agents.stage import FoldStage
+from streams.core.log import LogFold
+from streams.core.log import PartitionState as Place
+from streams.core.state import SessionState
+from streams.engine import Out, PartitionState, Publisher
+from streams.wire import Wire
+
+
+class SessionStage(FoldStage[LogFold]):
+    """Owns the folds of the assigned session-log partitions."""
+
+    def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire, topic: str) -> None:
+        super().__init__(publisher, outbox)
+        self._wire = wire
+        self._topic = topic
+
+    def take_up(self, partition: int, state: PartitionState) -> LogFold:
+        def load(session_id: str) -> SessionState | None:
+            stored = state.get(tables.state_key(session_id))
+            return None if stored is None else tables.decode_state(SessionState, stored)
+
+        stored = state.get(tables.position_key(partition))
+        place = Place() if stored is None else tables.decode_state(Place, stored)
+        fold = LogFold(partition, place, load, self._topic)
+        fold.restore(tables.decode_state(SessionState, value) for _, value in state.items(tables.STATE_PREFIX))
+        return fold
+
+    def apply(self, fold: LogFold, record: ConsumerRecord) -> list[Out]:
+        stepped = fold.apply(self._wire.read_log_record(record.value, record.offset, record.timestamp))
+        return [out for _, outputs in stepped for out in self._outbox.records(outputs)]
+
+    def remember(self, fold: LogFold, partition: int) -> tables.Changes:
+        touched, expired = fold.flush()
+        return tables.changes(touched, fold.state, partition, expired)

@@ -1,0 +1,70 @@
+"""What the folding stages share: compute, publish, remember, in that order, and start over from memory on failure."""
+
+from abc import ABC, abstractmethod
+from typing import Generic, Protocol, TypeVar
+
+from aiokafka import ConsumerRecord
+
+from streams.agents.outbox import Outbox
+from streams.engine import Batch, Out, PartitionState, Publisher
+from streams.errors import InvalidRecord
+from streams.tables import Changes
+
+
+class Fold(Protocol):
+    """A fold of one partition; `position` is the next offset it wants."""
+
+    position: int
+
+
+F = TypeVar("F", bound=Fold)
+
+
+class FoldStage(ABC, Generic[F]):
+    """The owner of a fold for each assigned partition of one log."""
+
+    def __init__(self, publisher: Publisher, outbox: Outbox) -> None:
+        self._publisher = publisher
+        self._outbox = outbox
+        self.folds: dict[int, F] = {}
+
+    @abstractmethod
+    def take_up(self, partition: int, state: PartitionState) -> F:
+        """Return the fold as the stored state has it."""
+
+    @abstractmethod
+    def apply(self, fold: F, record: ConsumerRecord) -> list[Out]:
+        """Fold one record and return what it puts out."""
+
+    @abstractmethod
+    def remember(self, fold: F, partition: int) -> Changes:
+        """Return the states touched since the last call, and the position that covers them."""
+
+    async def on_restored(self, partition: int, state: PartitionState) -> int:
+        """Take up a partition where its position record says."""
+        fold = self.folds[partition] = self.take_up(partition, state)
+        return fold.position
+
+    def on_closed(self, partition: int) -> None:
+        self.folds.pop(partition, None)
+
+    async def handle(self, batch: Batch) -> None:
+        """Fold a batch; whatever goes wrong, the next try starts from what was remembered."""
+        try:
+            await self._fold(self.folds.get(batch.partition) or self.take_up(batch.partition, batch.state), batch)
+        except BaseException:
+            self.folds.pop(batch.partition, None)
+            raise
+
+    async def _fold(self, fold: F, batch: Batch) -> None:
+        self.folds[batch.partition] = fold
+        outs: list[Out] = []
+        for record in batch.records:
+            try:
+                outs.extend(self.apply(fold, record))
+            except InvalidRecord as error:
+                outs.append(self._outbox.dead_letter(record, error))
+        fold.position = batch.next_offset
+        await self._publisher.publish(outs)
+        await batch.state.commit(self.remember(fold, batch.partition))
+        batch.done()

@@ -1,0 +1,137 @@
+"""tgate settings: every setting with its value, default, source, what is allowed and what it means."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+import orjson
+from pydantic import SecretStr
+from rich.text import Text
+
+from streams.cli.manual import examples
+from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.output import as_json_option, clean, say, say_json, show, table
+from streams.settings import Settings
+
+HIDDEN: Final = "(hidden)"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One setting, ready to be shown."""
+
+    name: str
+    value: Any
+    default: Any
+    source: str
+    allowed: str
+    meaning: str
+
+
+@click.command(epilog=examples(
+        'tgate settings',
+        'tgate settings -s gate_window=3          see what a value becomes',
+        'tgate settings --json | jq \'select(.source != "default")\'',
+    ))
+@common
+@as_json_option
+@click.option("--markdown", is_flag=True, help="A table for documentation: names, defaults, allowed values, meanings.")
+@pass_invocation
+def command(invocation: Invocation, /, *, as_json: bool, markdown: bool) -> None:
+    """List every setting: value, default, where it came from, meaning."""
+    rows = [_row(invocation, name) for name in Settings.model_fields]
+    if as_json:
+        for row in rows:
+            say_json(row)
+    elif markdown:
+        _say_markdown(rows)
+    else:
+        _show_table(rows)
+
+
+def _row(invocation: Invocation, name: str) -> Row:
+    field = Settings.model_fields[name]
+    loaded = invocation.loaded
+    return Row(
+        name=name,
+        value=_shown(getattr(loaded.settings, name)),
+        default=_shown(field.get_default(call_default_factory=True)),
+        source=loaded.sources[name],
+        allowed=allowed(_schema()["properties"][name]),
+        meaning=field.description or "",
+    )
+
+
+def _schema() -> dict[str, Any]:
+    return Settings.model_json_schema()
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as JSON has it; a secret only as whether it is set."""
+    if isinstance(value, SecretStr):
+        return HIDDEN
+    return value if value is None or isinstance(value, bool | int | float | str) else _json_value(value)
+
+
+def _json_value(value: Any) -> Any:
+    return orjson.loads(orjson.dumps(value, default=str))
+
+
+def allowed(schema: dict[str, Any]) -> str:
+    """Say in words what a JSON schema lets through."""
+    if options := schema.get("anyOf"):
+        return " or ".join(allowed(option) for option in options)
+    if choices := schema.get("enum"):
+        return ", ".join(str(choice) for choice in choices)
+    match schema.get("type"):
+        case "boolean":
+            return "true, false"
+        case "null":
+            return "none"
+        case "array":
+            return f"list of {allowed(schema['items'])}"
+        case "object":
+            return f"table of {allowed(schema.get('additionalProperties', {}))}"
+        case "integer" | "number" as kind:
+            return _range("whole number" if kind == "integer" else "number", schema)
+    form = schema.get("format")
+    return {"path": "path", "password": "text"}.get(str(form), "text")
+
+
+def _range(kind: str, schema: dict[str, Any]) -> str:
+    low, above, high = schema.get("minimum"), schema.get("exclusiveMinimum"), schema.get("maximum")
+    low_text = f"{low:,}" if low is not None else f"above {above:,}" if above is not None else None
+    if low_text is None:
+        return kind
+    return f"{low_text} to {high:,}" if high is not None else f"{kind}, {low_text} or more"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(str(item) for item in value) or "none"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return orjson.dumps(value).decode() if value else "none"
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return "none" if value in (None, "") else str(value)
+
+
+def _show_table(rows: list[Row]) -> None:
+    made = table("setting", "value", "from", "meaning")
+    for row in rows:
+        changed = row.source != "default"
+        style = "bold" if changed else ""
+        source = Text("" if not changed else row.source, "cyan")
+        made.add_row(Text(row.name, style), clean(_text(row.value), style), source, Text(row.meaning, "dim"))
+    show(made)
+    say(("`tgate settings --markdown` also tells defaults and what is allowed", "dim"))
+
+
+def _say_markdown(rows: list[Row]) -> None:
+    say("| setting | default | allowed | meaning |")
+    say("|---|---|---|---|")
+    for row in rows:
+        default = _text(row.default).replace("|", "\\|")
+        say(f"| `{row.name}` | `{default}` | {row.allowed} | {row.meaning} |")

@@ -1,0 +1,236 @@
+"""How traces and their scores reach a turn: announced or not, in order or not, within bounds."""
+
+from bisect import bisect_right
+
+from streams.core import ladder, reports, turns
+from streams.core.ids import short_hash
+from streams.core.model import JournalKind, Lane, Score, ScoreSource, Trace
+from streams.core.rules import Rules, seconds
+from streams.core.scores import admit, late
+from streams.core.state import (
+    MAX_EVALUATED,
+    MAX_HELD_BYTES,
+    MAX_TRACES,
+    Draft,
+    PendingTrace,
+    Turn,
+    TurnTrace,
+    remember,
+    weight,
+)
+
+
+def trace_seen(draft: Draft, trace: Trace) -> None:
+    """Fold an announced trace: new, changed, or one that its scores stood for already."""
+    draft.project = trace.project
+    draft.announced = True
+    if (place := _place(draft, trace.trace_id)) is not None:
+        _merge(draft, *place, trace)
+        return
+    known = _unhold(draft, trace.trace_id)
+    if known is None and short_hash(trace.trace_id) in draft.evaluated:
+        return
+    known = known or PendingTrace(trace.trace_id, draft.now)
+    trace = _merged(known.trace, trace)
+    if trace.status in draft.rules.evaluated_statuses:
+        _join(draft, trace, known)
+    else:
+        _hold(draft, known._replace(trace=trace))
+    bound(draft)
+
+
+def score_seen(draft: Draft, score: Score) -> None:
+    """Fold a trace-lane score that names a trace."""
+    assert score.trace_id is not None
+    if (place := _place(draft, score.trace_id)) is not None:
+        _add_score(draft, *place, score)
+        return
+    known = _unhold(draft, score.trace_id)
+    if known is None:
+        if short_hash(score.trace_id) in draft.evaluated:
+            late(draft, score, "turn_decided")
+            return
+        known = PendingTrace(score.trace_id, draft.now)
+    scores = admit(draft, known.scores, score)
+    known = known._replace(scores=scores, scored_at=draft.now)
+    _hold(draft, known)
+    if known.trace is None and not draft.rules.unannounced_wait_s:
+        _stand(draft, known)
+    bound(draft)
+
+
+def turn_score_seen(draft: Draft, score: Score) -> None:
+    """Fold a score of a whole turn: it joins the oldest undecided one, or makes a report of its own."""
+    if draft.turns:
+        turn = draft.turns[0]
+        scores = admit(draft, turn.scores, score)
+        draft.held_bytes += sum(map(weight, scores)) - sum(map(weight, turn.scores))
+        draft.turns[0] = turn._replace(scores=scores, scored_at=draft.now)
+        bound(draft)
+    elif score.resolved:
+        shown = ladder.judge(draft.rules, score, 0, None, judged=True)
+        turn_id = turns.turn_id_of(draft, score.score_id)
+        reports.publish(draft, Lane.TRACE, turn_id, (shown,), flagged=score.flagged_traces)
+
+
+def expire_waits(draft: Draft, as_of: int) -> None:
+    """Let the scores stand for every trace whose announcement was waited for until *as_of* or longer."""
+    wait = seconds(draft.rules.unannounced_wait_s)
+    for known in [item for item in draft.pending.values() if item.trace is None and item.since + wait <= as_of]:
+        _stand(draft, known)
+
+
+def next_due(pending: tuple[PendingTrace, ...], rules: Rules) -> int | None:
+    """Return when the next wait for an announcement runs out, or none."""
+    wait = seconds(rules.unannounced_wait_s)
+    return min((item.since + wait for item in pending if item.trace is None), default=None)
+
+
+def _place(draft: Draft, trace_id: str) -> tuple[int, int] | None:
+    """Return where an undecided turn holds the trace: indexes of the turn and of the trace in it."""
+    for turn_index in range(len(draft.turns) - 1, -1, -1):
+        for trace_index, trace in enumerate(draft.turns[turn_index].traces):
+            if trace.trace_id == trace_id:
+                return turn_index, trace_index
+    return None
+
+
+def _add_score(draft: Draft, turn_index: int, trace_index: int, score: Score) -> None:
+    turn = draft.turns[turn_index]
+    trace = turn.traces[trace_index]
+    scores = admit(draft, trace.scores, score)
+    if scores is not trace.scores:
+        scored = trace._replace(scores=scores)
+        draft.held_bytes += weight(scored) - weight(trace)
+        traces = (*turn.traces[:trace_index], scored, *turn.traces[trace_index + 1 :])
+        draft.turns[turn_index] = turn._replace(traces=traces, scored_at=draft.now)
+
+
+def _merge(draft: Draft, turn_index: int, trace_index: int, trace: Trace) -> None:
+    """Update a trace that waits in a turn: in an open turn it may move, in a closed one the order is fixed."""
+    turn = draft.turns[turn_index]
+    known = turn.traces[trace_index]
+    if turn.closed_at is None and known.started_at != trace.started_at:
+        rest = (*turn.traces[:trace_index], *turn.traces[trace_index + 1 :])
+        traces = _inserted(rest, known._replace(started_at=trace.started_at))
+        draft.turns[turn_index] = turn._replace(traces=traces)
+
+
+def _merged(known: Trace | None, trace: Trace) -> Trace:
+    """Return *trace* laid over what was known: status and start are overwritten, the rest only where it says something."""
+    if known is None:
+        return trace
+    return trace._replace(
+        ended_at=known.ended_at if trace.ended_at is None else trace.ended_at,
+        turn_index=known.turn_index if trace.turn_index is None else trace.turn_index,
+        input=known.input if trace.input is None else trace.input,
+    )
+
+
+def _inserted(traces: tuple[TurnTrace, ...], trace: TurnTrace) -> tuple[TurnTrace, ...]:
+    at = bisect_right(traces, trace.started_at, key=lambda item: item.started_at)
+    return (*traces[:at], trace, *traces[at:])
+
+
+def _join(draft: Draft, trace: Trace, known: PendingTrace) -> None:
+    """Put a completed trace into the open turn, which it may open or close."""
+    if _too_late(draft, trace.started_at):
+        _refuse_late(draft, known)
+        return
+    turn = draft.turns[-1] if draft.turns and draft.turns[-1].closed_at is None else None
+    if turn and turn.turn_index != trace.turn_index and None not in (turn.turn_index, trace.turn_index):
+        turns.close(draft, turn.traces[-1].trace_id)
+        turn = None
+    if trace.started_at < _closed_until(draft):
+        draft.journal(JournalKind.OUT_OF_ORDER, "started_before_a_closed_turn", trace_id=trace.trace_id)
+    joined = TurnTrace(trace.trace_id, trace.started_at, known.scores)
+    draft.held_bytes += weight(joined)
+    if turn is None:
+        turn = Turn((joined,), draft.now, trace.turn_index, trace.input, scored_at=known.scored_at)
+        draft.turns.append(turn)
+    else:
+        scored = max((at for at in (turn.scored_at, known.scored_at) if at is not None), default=None)
+        draft.turns[-1] = turn._replace(
+            traces=_inserted(turn.traces, joined),
+            joined_at=draft.now,
+            turn_index=trace.turn_index if turn.turn_index is None else turn.turn_index,
+            input=trace.input if turn.input is None else turn.input,
+            scored_at=scored,
+        )
+    if trace.ends_turn or len(draft.turns[-1].traces) >= draft.rules.max_turn_traces:
+        turns.close(draft, trace.trace_id)
+
+
+def _stand(draft: Draft, known: PendingTrace) -> None:
+    """Let the scores of a trace that nobody announced stand for it: a closed turn of its own, before the open one."""
+    _unhold(draft, known.trace_id)
+    started_at = known.scores[0].created_at
+    full = draft.announced and len(draft.evaluated) >= MAX_EVALUATED
+    if full or all(score.source is ScoreSource.ANNOTATION for score in known.scores):
+        for score in known.scores:
+            late(draft, score, "trace_never_announced")
+        return
+    if _too_late(draft, started_at):
+        _refuse_late(draft, known)
+        return
+    standing = TurnTrace(known.trace_id, started_at, known.scores)
+    draft.held_bytes += weight(standing)
+    turn = Turn((standing,), draft.now, scored_at=known.scored_at)
+    held = draft.turns.pop() if draft.turns and draft.turns[-1].closed_at is None else None
+    draft.turns.append(turn)
+    turns.close(draft, known.trace_id)
+    if held:
+        draft.turns.append(held)
+
+
+def _too_late(draft: Draft, started_at: int) -> bool:
+    """Whether an unknown trace may be one that was decided and forgotten."""
+    full = len(draft.evaluated) >= MAX_EVALUATED
+    return full and draft.newest_decided is not None and started_at <= draft.newest_decided
+
+
+def _refuse_late(draft: Draft, known: PendingTrace) -> None:
+    detail = f"{len(known.scores)} scores had come for it"
+    draft.journal(JournalKind.LATE_TRACE, "not_newer_than_decided", trace_id=known.trace_id, detail=detail)
+    draft.evaluated = remember(draft.evaluated, known.trace_id, MAX_EVALUATED)
+
+
+def _closed_until(draft: Draft) -> int:
+    """Return the latest start among the traces of closed turns, decided or not."""
+    ends = [turn.traces[-1].started_at for turn in draft.turns if turn.closed_at is not None]
+    if draft.newest_decided is not None:
+        ends.append(draft.newest_decided)
+    return max(ends, default=-(2**62))
+
+
+def bound(draft: Draft) -> None:
+    """Keep what a session holds undecided within its bounds: the oldest goes first, decided with what it has."""
+    while _too_many(draft):
+        if draft.turns:
+            turns.overflow(draft, "undecided_traces")
+            continue
+        if not draft.pending:
+            return
+        oldest = next(iter(draft.pending.values()))
+        draft.journal(JournalKind.OVERFLOW, "undecided_traces", trace_id=oldest.trace_id)
+        if oldest.trace is None:
+            _stand(draft, oldest)
+        else:
+            _unhold(draft, oldest.trace_id)
+
+
+def _too_many(draft: Draft) -> bool:
+    traces = sum(len(turn.traces) for turn in draft.turns) + len(draft.pending)
+    return traces > MAX_TRACES or draft.held_bytes > MAX_HELD_BYTES
+
+
+def _hold(draft: Draft, known: PendingTrace) -> None:
+    draft.pending[known.trace_id] = known
+    draft.held_bytes += weight(known)
+
+
+def _unhold(draft: Draft, trace_id: str) -> PendingTrace | None:
+    known = draft.pending.pop(trace_id, None)
+    if known is not None:
+        draft.held_bytes -= weight(known)
+    return known

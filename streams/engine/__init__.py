@@ -1,0 +1,53 @@
+"""What we change of Faust, and why: batches, commits, state that can be fenced, publishing.
+
+Faust stays for the app, the worker's life cycle, the consumer group with its assignor and
+rebalance callbacks, agents and streams. Not used: its record at a time delivery (slow), its
+commit by contiguous offsets (waits for a producer buffer), its tables (a plain restart loses
+and doubles records, and the local store runs ahead of the changelog).
+"""
+
+from streams.engine.app import faust_app
+from streams.engine.batch import Batch
+from streams.engine.connection import Abilities, Connection, abilities
+from streams.engine.errors import (
+    AppendFailed,
+    ChangelogFailed,
+    EngineError,
+    Fenced,
+    Revoked,
+    TooLarge,
+)
+from streams.engine.gaps import Gap, GapCause
+from streams.engine.lanes import Reading
+from streams.engine.offsets import Offsets
+from streams.engine.producing import Appended
+from streams.engine.publisher import Out, Publisher, partition_for
+from streams.engine.stages import Stage, Table
+from streams.engine.state import PartitionState
+from streams.engine.tuning import Tuning
+
+__all__ = [
+    "Abilities",
+    "AppendFailed",
+    "Appended",
+    "Batch",
+    "ChangelogFailed",
+    "Connection",
+    "EngineError",
+    "Fenced",
+    "Gap",
+    "GapCause",
+    "Offsets",
+    "Out",
+    "PartitionState",
+    "Publisher",
+    "Reading",
+    "Revoked",
+    "Stage",
+    "Table",
+    "TooLarge",
+    "Tuning",
+    "abilities",
+    "faust_app",
+    "partition_for",
+]

@@ -1,0 +1,168 @@
+"""Makes a Faust app that hands batches to stages."""
+
+# ruff: noqa: SLF001  (aiokafka and Faust have no public way to do this; both are pinned)
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import faust
+from faust.app.base import BootStrategy
+
+from streams.engine.assignment import Assignments
+from streams.engine.batch import Batch
+from streams.engine.connection import Abilities, Connection
+from streams.engine.consumer import BatchConsumer
+from streams.engine.errors import Revoked
+from streams.engine.gaps import Gap
+from streams.engine.stages import Stage
+from streams.engine.transport import BatchSchema, GateTransport
+from streams.engine.tuning import Tuning
+
+logger = logging.getLogger(__name__)
+
+_TUNING = Tuning()
+
+
+class _BootStrategy(BootStrategy):  # type: ignore[misc]
+    """Without Faust's producer: outputs and state have producers of their own."""
+
+    enable_kafka_producer = False
+    enable_web = False
+
+
+class GateApp(faust.App):  # type: ignore[misc]
+    """A Faust app with our transport."""
+
+    BootStrategy = _BootStrategy
+
+    async def on_first_start(self) -> None:
+        """Make Faust's directory with its parents, which Faust does not."""
+        self.conf.datadir.mkdir(parents=True, exist_ok=True)
+        await super().on_first_start()
+
+
+def _ignore_gap(gap: Gap) -> None:
+    """The consumer has logged it."""
+
+
+def faust_app(
+    app_id: str,
+    connection: Connection,
+    *,
+    stages: Sequence[Stage],
+    abilities: Abilities,
+    datadir: Path,
+    tuning: Tuning = _TUNING,
+    max_record: int = 1_000_000,
+    on_gap: Callable[[Gap], None] = _ignore_gap,
+) -> faust.App:
+    """Return a Faust app with one agent for each stage.
+
+    app_id: names the consumer group and the transactional ids.
+    abilities: of the broker, from `abilities(connection)`.
+    datadir: Faust's own; nothing of ours is kept there.
+    max_record: largest state record in bytes.
+    on_gap: told when wanted records cannot be had, before reading goes on after them.
+    """
+    topics = [topic for stage in stages for topic in stage.topics]
+    if len(set(topics)) != len(topics):
+        raise ValueError("a topic can be read by one stage only")
+    if any(stage.table and len(stage.topics) != 1 for stage in stages):
+        raise ValueError("a table's partitions are those of one topic")
+    app = GateApp(app_id, **_faust_settings(connection, datadir, tuning))
+    app.conf.TableManager = _assignments(connection, stages, abilities, tuning, max_record)
+    app.transport = _transport(app, connection, tuning, on_gap)
+    for stage in stages:
+        _add_agent(app, stage)
+    return app
+
+
+def _faust_settings(connection: Connection, datadir: Path, tuning: Tuning) -> dict[str, Any]:
+    return {
+        "broker": [f"kafka://{host}" for host in connection.bootstrap.split(",")],
+        "datadir": str(datadir),
+        "autodiscover": False,
+        "web_enabled": False,
+        "topic_disable_leader": True,
+        "topic_allow_declare": False,
+        "table_standby_replicas": 0,
+        "key_serializer": "raw",
+        "value_serializer": "raw",
+        "store": "memory://",
+        "broker_session_timeout": tuning.session_timeout_s,
+        "broker_rebalance_timeout": tuning.rebalance_timeout_s,
+        "broker_heartbeat_interval": tuning.heartbeat_s,
+        "broker_request_timeout": max(connection.request_timeout_ms / 1000, tuning.session_timeout_s),
+        "broker_commit_interval": tuning.commit_interval_s,
+        "consumer_max_fetch_size": tuning.max_fetch_bytes,
+        "stream_wait_empty": True,
+        "worker_redirect_stdouts": False,
+    }
+
+
+def _assignments(
+    connection: Connection,
+    stages: Sequence[Stage],
+    abilities: Abilities,
+    tuning: Tuning,
+    max_record: int,
+) -> type[Assignments]:
+    # Faust makes the manager itself, from a class: what it needs has to be on the class.
+    settings = {
+        "stages": tuple(stages),
+        "connection": connection,
+        "fences": abilities.fences,
+        "tuning": tuning,
+        "max_record": max_record,
+    }
+    return type("Assignments", (Assignments,), settings)
+
+
+def _transport(app: faust.App, connection: Connection, tuning: Tuning, on_gap: Callable[[Gap], None]) -> GateTransport:
+    # As above: Faust makes the consumer from its class.
+    consumer = type(
+        "BatchConsumer",
+        (BatchConsumer,),
+        {
+            "tuning": tuning,
+            "on_gap": staticmethod(on_gap),
+            "client_options": connection.options(),
+        },
+    )
+    transport = type("GateTransport", (GateTransport,), {"Consumer": consumer})
+    made: GateTransport = transport(app.conf.broker_consumer, app)
+    return made
+
+
+def _add_agent(app: faust.App, stage: Stage) -> None:
+    topic = app.topic(*stage.topics, schema=BatchSchema(), internal=False)
+
+    async def agent(stream: Any) -> None:
+        async for batch in stream:
+            await _handle(app, stage.handle, batch)
+
+    # Faust's log names agents after their functions.
+    agent.__module__, agent.__qualname__ = "stage", stage.name
+    app.agent(topic, name=stage.name, concurrency=stage.concurrency)(agent)
+
+
+async def _handle(app: faust.App, handle: Callable[[Batch], Awaitable[None]], batch: Batch) -> None:
+    """Call the stage. What it raises must not reach Faust.
+
+    Faust restarts an agent that raised, but the stream's generator lives on in the traceback,
+    so the message would be acknowledged when the garbage is collected.
+    """
+    try:
+        await handle(batch)
+    except asyncio.CancelledError:
+        raise
+    except Revoked as error:
+        logger.info("%r: %s", batch, error)
+    except Exception:
+        logger.exception("%r failed", batch)
+    state = batch._lane.state
+    if state is not None and state.ended is not None:
+        await app.tables.failed(batch.tp, state)

@@ -1,0 +1,72 @@
+"""What a stage gets from Faust's stream: the records of one partition since the last batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from aiokafka import ConsumerRecord
+from faust.types import TP
+
+from streams.engine.errors import Revoked
+
+if TYPE_CHECKING:
+    from streams.engine.lanes import Lane
+    from streams.engine.state import PartitionState
+
+
+class Batch:
+    """Records of one partition, in order; the partition's next batch comes after this one's ack.
+
+    records: aiokafka's ConsumerRecords, at least one.
+    first_offset: offset of the first; next_offset: where reading goes on after the last.
+    """
+
+    __slots__ = ("_lane", "first_offset", "is_done", "next_offset", "records", "tp")
+
+    def __init__(self, lane: Lane, records: Sequence[ConsumerRecord], next_offset: int) -> None:
+        self._lane = lane
+        self.tp: TP = lane.tp
+        self.records = records
+        self.first_offset: int = records[0].offset
+        self.next_offset = next_offset
+        self.is_done = False
+
+    @property
+    def partition(self) -> int:
+        """The partition the records are from."""
+        partition: int = self.tp.partition
+        return partition
+
+    @property
+    def state(self) -> PartitionState:
+        """The partition's state; only for a stage with a table."""
+        if self._lane.state is None:
+            raise LookupError(f"{self.tp.topic} has no table")
+        return self._lane.state
+
+    def done(self) -> None:
+        """Say that all effects of the batch are acknowledged, so its offset may be committed.
+
+        A batch that comes back to Faust without this is read again.
+        Raises Revoked when the partition is not this worker's any more.
+        """
+        if self._lane.closed:
+            raise Revoked(f"{self.tp.topic}-{self.tp.partition} was revoked")
+        self.is_done = True
+        self._lane.settled = self.next_offset
+
+    async def commit(self) -> bool:
+        """Be done, and commit the offset now rather than with the next periodic commit.
+
+        Returns whether it is committed; when not, the records are read again after a restart.
+        Raises Revoked when the partition is not this worker's any more.
+        """
+        self.done()
+        return await self._lane.commit({self.tp})
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def __repr__(self) -> str:
+        return f"<Batch {self.tp.topic}-{self.partition} {self.first_offset}..{self.next_offset}>"

@@ -1,0 +1,37 @@
+"""The errors of the layer between Faust and the stages, as one tree.
+
+EngineError
+├── Revoked           the partition is not this worker's any more: stop working on it
+│   └── Fenced        the same, found out by a refused write
+├── AppendFailed      records may or may not be in the topic: read again, append again
+├── ChangelogFailed   the same for a state write: the partition is built again
+└── TooLarge          one record is larger than a request may be
+"""
+
+# ruff: noqa: N818  (named for what happened, as in streams.errors)
+
+from streams.errors import TgateError
+
+
+class EngineError(TgateError):
+    """The root of what the engine raises on purpose."""
+
+
+class Revoked(EngineError):
+    """The partition is not this worker's any more."""
+
+
+class Fenced(Revoked):
+    """A newer owner of the partition exists; the broker refused a write of ours."""
+
+
+class AppendFailed(EngineError):
+    """The acks of an append did not come; nothing later was sent by that producer."""
+
+
+class ChangelogFailed(EngineError):
+    """A state write has no known outcome; the local store was not changed."""
+
+
+class TooLarge(EngineError):
+    """A record is larger than the largest request; nothing was sent."""

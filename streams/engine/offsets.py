@@ -1,0 +1,135 @@
+"""Asks the broker where partitions end and what a group has committed, often and cheaply."""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Collection
+from typing import Any
+
+from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
+from aiokafka.errors import KafkaError, NotLeaderForPartitionError, for_code
+from aiokafka.protocol.commit import OffsetFetchRequest
+from aiokafka.protocol.fetch import FetchRequest
+from aiokafka.protocol.offset import OffsetRequest
+from faust.types import TP
+
+from streams.engine.connection import Connection
+
+_READ_COMMITTED = 1
+_LATEST = -1
+
+
+class Offsets:
+    """One connection of its own, used once a second or so. One request a broker each time.
+
+    lists_ends: whether the broker's ListOffsets can be trusted; if not (Tansu counts the last
+    batch as one record), the high water of a fetch at the end is taken.
+    """
+
+    def __init__(self, connection: Connection, *, lists_ends: bool) -> None:
+        self._connection = connection
+        self._lists_ends = lists_ends
+        self._client: AIOKafkaClient | None = None
+        self._starting = asyncio.Lock()
+        self._coordinators: dict[str, int] = {}
+        self._last_ends: dict[TP, int] = {}
+
+    async def stop(self) -> None:
+        """Close the connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+    async def end_offsets(self, tps: Collection[TP]) -> dict[TP, int]:
+        """Return the offset after the last record that can be read now (read_committed).
+
+        Raises KafkaError when a broker does not answer or a partition has no leader.
+        """
+        ends = await self._list_ends(tps)
+        if self._lists_ends:
+            return ends
+        for tp in tps:
+            self._last_ends[tp] = max(ends[tp], self._last_ends.get(tp, 0))
+        high_waters = await self._high_waters(tps)
+        self._last_ends.update(high_waters)
+        return high_waters
+
+    async def committed(self, group: str, tps: Collection[TP]) -> dict[TP, int | None]:
+        """Return the group's committed offsets; None where it has none. Raises KafkaError."""
+        client = await self._ready()
+        if group not in self._coordinators:
+            node = await client.coordinator_lookup(CoordinationType.GROUP, group)
+            self._coordinators[group] = node
+        topics: dict[str, list[int]] = defaultdict(list)
+        for tp in tps:
+            topics[tp.topic].append(tp.partition)
+        request = OffsetFetchRequest(group, list(topics.items()))
+        found: dict[TP, int | None] = {}
+        try:
+            response = await client.send(self._coordinators[group], request, group=ConnectionGroup.COORDINATION)
+            for topic, partitions in response.topics:
+                for partition, offset, _, error in partitions:
+                    if error:
+                        raise for_code(error)(f"{topic}-{partition}")
+                    found[TP(topic, partition)] = None if offset < 0 else offset
+        except KafkaError:
+            del self._coordinators[group]
+            raise
+        return {tp: found.get(tp) for tp in tps}
+
+    async def _list_ends(self, tps: Collection[TP]) -> dict[TP, int]:
+        ends: dict[TP, int] = {}
+        client = await self._ready()
+        for node, topics in (await self._by_leader(client, tps)).items():
+            wanted = [
+                (topic, [(partition, _LATEST) for partition in partitions]) for topic, partitions in topics.items()
+            ]
+            response = await client.send(node, OffsetRequest(-1, _READ_COMMITTED, wanted))
+            for topic, answers in response.topics:
+                for partition, error, *found in answers:
+                    self._check(client, topic, partition, error)
+                    ends[TP(topic, partition)] = found[-1]
+        return ends
+
+    async def _high_waters(self, tps: Collection[TP]) -> dict[TP, int]:
+        """Fetch at the last known ends; the answers carry the high waters."""
+        ends: dict[TP, int] = {}
+        client = await self._ready()
+        for node, topics in (await self._by_leader(client, tps)).items():
+            wanted = [
+                (topic, [(number, self._last_ends[TP(topic, number)], 1) for number in numbers])
+                for topic, numbers in topics.items()
+            ]
+            request = FetchRequest(1, 0, 1024, _READ_COMMITTED, wanted, rack_id="")
+            response = await client.send(node, request)
+            for topic, answers in response.topics:
+                for partition, error, high_water, *_ in answers:
+                    self._check(client, topic, partition, error)
+                    ends[TP(topic, partition)] = high_water
+        return ends
+
+    async def _by_leader(self, client: AIOKafkaClient, tps: Collection[TP]) -> dict[int, dict[str, list[int]]]:
+        nodes: dict[int, dict[str, list[int]]] = defaultdict(lambda: defaultdict(list))
+        for tp in tps:
+            leader = client.cluster.leader_for_partition(tp)
+            if leader is None:
+                await client.add_topic(tp.topic)
+                leader = client.cluster.leader_for_partition(tp)
+            if leader is None or leader == -1:
+                client.force_metadata_update()
+                raise NotLeaderForPartitionError(f"{tp.topic}-{tp.partition}")
+            nodes[leader][tp.topic].append(tp.partition)
+        return nodes
+
+    def _check(self, client: AIOKafkaClient, topic: str, partition: int, error: int) -> None:
+        if error:
+            client.force_metadata_update()
+            kind: Any = for_code(error)
+            raise kind(f"{topic}-{partition}")
+
+    async def _ready(self) -> AIOKafkaClient:
+        async with self._starting:
+            if self._client is None:
+                client = AIOKafkaClient(**self._connection.options())
+                await client.bootstrap()
+                self._client = client
+            return self._client

@@ -1,0 +1,88 @@
+"""The state of one table partition, as its owner reads and writes it."""
+
+import asyncio
+from collections.abc import Iterator
+
+from faust.types import TP
+
+from streams.engine.changelog import ChangelogWriter
+from streams.engine.errors import ChangelogFailed, Fenced, Revoked, TooLarge
+from streams.engine.producing import size_in_request
+from streams.engine.stores import Changes, Store
+
+
+class PartitionState:
+    """What a stage keeps of one partition; belongs to one assignment.
+
+    The changelog comes first: the local store never holds what the changelog may not.
+    """
+
+    def __init__(self, table: str, source: TP, store: Store, writer: ChangelogWriter, max_record: int) -> None:
+        self.table = table
+        self.source = source
+        self._store = store
+        self._writer = writer
+        self._max_record = max_record
+        self._lock = asyncio.Lock()
+        self._ended: Revoked | ChangelogFailed | None = None
+
+    @property
+    def partition(self) -> int:
+        """The partition number of the table and of the topic it is folded from."""
+        partition: int = self.source.partition
+        return partition
+
+    @property
+    def fences(self) -> bool:
+        """Whether a replaced owner's writes are refused by the broker."""
+        return self._writer.fences
+
+    @property
+    def ended(self) -> Revoked | ChangelogFailed | None:
+        """Why nothing can be written any more; None while the state is in use."""
+        return self._ended
+
+    def get(self, key: bytes) -> bytes | None:
+        """Return the value of a key, None when there is none."""
+        return self._store.get(key)
+
+    def items(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
+        """Return all keys with this prefix and their values; commit nothing meanwhile."""
+        return self._store.items(prefix)
+
+    async def commit(self, changes: Changes) -> None:
+        """Write to the changelog, wait for the acks, then to the local store.
+
+        changes: a value for each key, None to delete it; in the order given, so the position
+            record comes last. One transaction where the broker has them.
+
+        Raises TooLarge before anything is written; Fenced or Revoked when the partition has
+        another owner; ChangelogFailed when the outcome is unknown, after which the partition is
+        built again from what the changelog then holds.
+        """
+        if not changes:
+            return
+        for key, value in changes.items():
+            if (size := size_in_request(key, value)) > self._max_record:
+                raise TooLarge(f"state of {key!r} takes {size} of {self._max_record} bytes")
+        async with self._lock:
+            if self._ended is not None:
+                raise self._ended
+            try:
+                mark = await self._writer.append(changes)
+            except (Fenced, ChangelogFailed) as error:
+                self._ended = error
+                raise
+            except asyncio.CancelledError:
+                self._ended = ChangelogFailed("a state write was cancelled half-way")
+                raise
+            if self._ended is None:
+                self._store.apply(changes, mark)
+
+    async def close(self) -> None:
+        """End the state; later commits raise Revoked."""
+        if self._ended is None:
+            self._ended = Revoked(f"{self.table}-{self.partition} was revoked")
+        await self._writer.close()
+        async with self._lock:
+            self._store.close()

@@ -1,0 +1,41 @@
+"""The engine's numbers that a deployment or a test may want to change."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Times in seconds unless the name says otherwise.
+
+    session_timeout_s: without a heartbeat for this long a worker loses its partitions.
+    rebalance_timeout_s: how long the group waits for a member to join again.
+    drain_s: how long a rebalance or a stop waits for batches that are out; below the former.
+    commit_interval_s: between the periodic commits of offsets.
+    fetch_max_wait_ms: how long the broker holds a fetch that finds nothing.
+    max_fetch_bytes: most bytes of a partition in one fetch; below what the broker takes as the
+        largest record this does not matter, it always returns one.
+    max_batch_bytes: a partition with this much at hand is not read further.
+    retry_min_s, retry_max_s: wait before a failed batch is read again, doubled each time.
+    slack_ms: how far a by-time partition may be ahead of the others.
+    patience_s: how long a by-time partition waits for one that does not answer.
+    look_again_s, idle_s: the longest waits of the poll while something waits by time, and else.
+    restores: how many partitions restore their state at the same time.
+    delivery_timeout_s: how long an append may stay without its ack.
+    """
+
+    session_timeout_s: float = 15.0
+    rebalance_timeout_s: float = 60.0
+    heartbeat_s: float = 3.0
+    drain_s: float = 30.0
+    commit_interval_s: float = 1.0
+    fetch_max_wait_ms: int = 200
+    max_fetch_bytes: int = 1024 * 1024
+    max_batch_bytes: int = 4 * 1024 * 1024
+    retry_min_s: float = 0.1
+    retry_max_s: float = 10.0
+    slack_ms: int = 1_000
+    patience_s: float = 5.0
+    look_again_s: float = 0.05
+    idle_s: float = 1.0
+    restores: int = 4
+    delivery_timeout_s: float = 30.0

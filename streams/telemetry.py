@@ -1,0 +1,78 @@
+"""Logging: structlog for us and for the libraries below us, one line an event on stderr, for people or as JSON."""
+
+import logging
+import sys
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+import structlog
+from structlog.stdlib import ExtraAdder, PositionalArgumentsFormatter, ProcessorFormatter, add_logger_name
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from streams.settings import Settings
+
+# The classes that the engine makes of Faust's at run time log as `abc`, the module whose metaclass made them.
+LIBRARIES: Final = ("faust", "mode", "aiokafka", "kafka", "asyncio", "streams.engine", "abc")
+"""Loggers that tell their services' life stories at INFO: heard from WARNING on, unless everything is asked for."""
+
+UNTOLD: Final = logging.CRITICAL + 1
+_NAMELESS: Final = "streams."
+
+
+def configure(settings: Settings, *, libraries: int = logging.WARNING, color: bool | None = None) -> None:
+    """Send every log line of this process to stderr, as the settings say.
+
+    libraries: the least level at which Faust, mode and aiokafka are heard; DEBUG in the settings lets all of it through.
+    color: none asks the terminal.
+    """
+    level = logging.getLevelNamesMapping()[settings.log_level]
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(
+        ProcessorFormatter(foreign_pre_chain=_shared(), processors=_rendering(settings.log_format, color))
+    )
+    logging.root.handlers = [handler]
+    # Levels are set on loggers, not on the handler: a record that nobody wants is never built.
+    logging.root.setLevel(level)
+    for name in LIBRARIES:
+        logging.getLogger(name).setLevel(level if level <= logging.DEBUG else max(level, libraries))
+    logging.captureWarnings(capture=True)
+    structlog.configure(
+        processors=[*_shared(), ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _shared() -> list[Processor]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        add_logger_name,
+        PositionalArgumentsFormatter(),
+        ExtraAdder(),
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+    ]
+
+
+def _rendering(log_format: Literal["console", "json"], color: bool | None) -> list[Processor]:
+    drop_meta: Processor = ProcessorFormatter.remove_processors_meta
+    if log_format == "json":
+        return [drop_meta, structlog.processors.format_exc_info, structlog.processors.JSONRenderer(sort_keys=False)]
+    colors = sys.stderr.isatty() if color is None else color
+    return [drop_meta, _for_people, structlog.dev.ConsoleRenderer(colors=colors, pad_event_to=0)]
+
+
+def _for_people(_: WrappedLogger, __: str, event: EventDict) -> Mapping[str, Any]:
+    """Leave out what a person at a terminal does not need: the date, and our own module names."""
+    event["timestamp"] = str(event["timestamp"])[11:19]
+    if str(event.get("logger", "")).startswith(_NAMELESS):
+        del event["logger"]
+    event["event"] = _printable(str(event["event"]))
+    return event
+
+
+def _printable(text: str) -> str:
+    """Return *text* without what could drive a terminal: log lines may quote what came over the network."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)

@@ -1,0 +1,71 @@
+"""The worker as a process: runs the Faust app until a signal or a crash, and says which it was."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import faust
+import structlog
+
+from streams.app import build, prepare
+from streams.settings import Settings
+
+log = structlog.get_logger(__name__)
+
+EXIT_INTERRUPTED = 130
+
+
+class GateWorker(faust.Worker):  # type: ignore[misc]
+    """Faust's worker without its spinner, its logging set-up and its debugger on a signal."""
+
+    def __init__(self, app: faust.App, loop: asyncio.AbstractEventLoop, on_ready: Callable[[], None]) -> None:
+        super().__init__(app, loop=loop, quiet=True, redirect_stdouts=False, override_logging=False)
+        self.spinner = None
+        self._on_ready = on_ready
+        self._signals = 0
+
+    async def on_startup_finished(self) -> None:
+        """Say that every partition of the first assignment is being read."""
+        await super().on_startup_finished()
+        if not self._signals:
+            self._on_ready()
+
+    def install_signal_handlers(self) -> None:
+        """Drain at the first SIGINT or SIGTERM; a second one ends the process as it stands."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.loop.add_signal_handler(number, self._on_signal, number)
+
+    def _on_signal(self, number: signal.Signals) -> None:
+        self._signals += 1
+        if self._signals > 1:
+            # Nothing is lost: what was not acknowledged is read again by the next worker.
+            os._exit(EXIT_INTERRUPTED)
+        log.info("stopping", signal=number.name, hint="what is under way is finished first; once more ends it at once")
+        self._flag_as_shutdown_by_signal()
+        self._schedule_shutdown(number)
+
+    def _setproctitle(self, info: str, *, ident: str = "tgate") -> None:
+        super()._setproctitle(info, ident=ident)
+
+    def _sentinel_task(self) -> Coroutine[Any, Any, None]:
+        """Let the loop turn once more before it closes; Faust sleeps a second here."""
+        return asyncio.sleep(0)
+
+
+def run(settings: Settings, on_ready: Callable[[], None]) -> int:
+    """Run one worker in this thread and return its exit code: 0 after a signal, 1 after a crash.
+
+    Raises:
+        TopicsWrong: topics are missing or wrong; nothing was started.
+        KafkaError: no broker answers.
+    """
+    ready = asyncio.run(prepare(settings))
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        GateWorker(build(settings, ready), loop, on_ready).execute_from_commandline()
+    except SystemExit as ending:
+        return int(ending.code or 0)
+    return 0

@@ -1,0 +1,49 @@
+"""Which broker the tests run on, and the last lines that say so."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from streams.broker import RunningBroker, apache_kafka, embedded
+
+BROKERS = ("embedded", "kafka")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--broker", choices=BROKERS, default="embedded", help="what tests marked `broker` run on")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "broker: uses the broker that --broker names")
+    config.addinivalue_line("markers", "kafka: needs Apache Kafka; runs with --broker kafka only")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if "broker" in getattr(item, "fixturenames", ()):
+            item.add_marker("broker")
+    if config.getoption("--broker") == "kafka":
+        return
+    left_out = [item for item in items if item.get_closest_marker("kafka")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
+
+
+@pytest.fixture(scope="session")
+def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningBroker]:
+    """A running broker, shared by the whole run: tests use topics and groups of their own."""
+    if request.config.getoption("--broker") == "kafka":
+        running = apache_kafka(tmp_path_factory.mktemp("kafka"))
+    else:
+        running = embedded()
+    with running as found:
+        request.config.stash[BROKER] = found.name
+        yield found
+
+
+BROKER = pytest.StashKey[str]()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    name = config.stash.get(BROKER, "none was used")
+    terminalreporter.write_line(f"broker of the shared fixture: {name}")

@@ -1,0 +1,166 @@
+"""Reading without a table, as ingest does: order by time, commits, and records that are gone."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from faust.types import TP
+
+from streams.engine import (
+    Batch,
+    Gap,
+    GapCause,
+    Offsets,
+    Out,
+    Publisher,
+    Reading,
+    Stage,
+    Tuning,
+    abilities,
+    faust_app,
+)
+from tests.engine.workers import Cluster
+
+QUICK = Tuning(session_timeout_s=6.0, heartbeat_s=0.5, slack_ms=100)
+
+
+class Reader:
+    """Keeps what its handler got."""
+
+    def __init__(self, cluster: Cluster, reading: Reading, tmp_path) -> None:
+        self.cluster, self.reading, self.directory = cluster, reading, tmp_path
+        self.records: list = []
+        self.gaps: list[Gap] = []
+
+    async def handle(self, batch: Batch) -> None:
+        self.records += batch.records
+        assert await batch.commit()
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        app = faust_app(
+            self.cluster.name,
+            self.cluster.connection,
+            stages=[Stage("reader", (f"{self.cluster.name}-in",), self.handle, self.reading)],
+            abilities=await abilities(self.cluster.connection),
+            datadir=self.directory,
+            tuning=QUICK,
+            on_gap=self.gaps.append,
+        )
+        await app.start()
+        try:
+            yield
+        finally:
+            await app.stop()
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(40):
+            while not condition():  # noqa: ASYNC110  (a poll with a generous deadline)
+                await asyncio.sleep(0.05)
+
+
+async def publish(cluster: Cluster, *outs: Out) -> None:
+    publisher = Publisher(cluster.connection, idempotent=cluster.broker.fences)
+    await publisher.publish(outs)
+    await publisher.stop()
+
+
+async def commit(cluster: Cluster, partition: int, offset: int) -> None:
+    """Commit as the group did before the test begins."""
+    consumer = AIOKafkaConsumer(
+        **cluster.connection.options(), group_id=cluster.name, enable_auto_commit=False, auto_offset_reset="earliest"
+    )
+    await consumer.start()
+    key = TopicPartition(f"{cluster.name}-in", partition)
+    consumer.assign([key])
+    await consumer.commit({key: offset})
+    await consumer.stop()
+
+
+def test_a_backlog_arrives_by_record_time_and_is_committed_at_once(cluster: Cluster, tmp_path):
+    topic = f"{cluster.name}-in"
+    outs = [
+        Out(topic, partition, b"k", b"v", timestamp_ms=1_000_000 + 10 * number + partition)
+        for partition in range(3)
+        for number in range(500)
+    ]
+
+    async def check() -> None:
+        await publish(cluster, *outs)
+        reader = Reader(cluster, Reading(by_time=True, max_records=200), tmp_path)
+        async with reader.running():
+            await reader.until(lambda: len(reader.records) == len(outs))
+            offsets = Offsets(cluster.connection, lists_ends=cluster.broker.fences)
+            found = await offsets.committed(cluster.name, cluster.tps("in")[:3])
+            assert list(found.values()) == [500, 500, 500]
+            await offsets.stop()
+        newest = 0
+        for record in reader.records:
+            assert record.timestamp >= newest - QUICK.slack_ms
+            newest = max(newest, record.timestamp)
+
+    asyncio.run(check())
+
+
+def test_a_topic_that_was_made_again_is_read_from_its_start(cluster: Cluster, tmp_path):
+    topic = f"{cluster.name}-in"
+
+    async def check() -> None:
+        await publish(cluster, *(Out(topic, 1, b"k", b"%d" % number) for number in range(20)))
+        await commit(cluster, 1, 500)
+        reader = Reader(cluster, Reading(), tmp_path)
+        async with reader.running():
+            await reader.until(lambda: len(reader.records) == 20)
+        assert reader.gaps == [Gap(TP(topic, 1), 500, 0, GapCause.BEYOND_END)]
+
+    asyncio.run(check())
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_records_out_of_retention_are_told(cluster: Cluster, tmp_path, contiguous: bool):
+    topic = f"{cluster.name}-in"
+
+    async def check() -> None:
+        await publish(cluster, *(Out(topic, 1, b"k", b"%d" % number) for number in range(60)))
+        await commit(cluster, 1, 10)
+        admin = AIOKafkaAdminClient(bootstrap_servers=cluster.broker.bootstrap)
+        await admin.start()
+        await admin.delete_records({TopicPartition(topic, 1): RecordsToDelete(before_offset=50)})
+        await admin.close()
+        reader = Reader(cluster, Reading(contiguous=contiguous), tmp_path)
+        async with reader.running():
+            await reader.until(lambda: len(reader.records) == 10)
+        assert reader.gaps == [Gap(TP(topic, 1), 10, 50, GapCause.RETENTION)]
+
+    asyncio.run(check())
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("contiguous", [True, False])
+def test_only_in_a_contiguous_log_a_hole_means_loss(cluster: Cluster, tmp_path, contiguous: bool):
+    """Transaction markers take offsets: legal in a user's topic, a loss in a log of our own."""
+    topic = f"{cluster.name}-in"
+
+    async def check() -> None:
+        async with AIOKafkaProducer(**cluster.connection.options(), transactional_id=cluster.name) as producer:
+            for number in range(2):
+                async with producer.transaction():
+                    await producer.send_and_wait(topic, b"%d" % number, partition=1)
+        reader = Reader(cluster, Reading(contiguous=contiguous), tmp_path)
+        offsets = Offsets(cluster.connection, lists_ends=True)
+        tp = TP(topic, 1)
+        async with reader.running():
+            await reader.until(lambda: len(reader.records) == 2)
+            ends = await offsets.end_offsets([tp])
+            async with asyncio.timeout(20):
+                while await offsets.committed(cluster.name, [tp]) != ends:  # noqa: ASYNC110  (as above)
+                    await asyncio.sleep(0.1)
+        await offsets.stop()
+        assert [record.value for record in reader.records] == [b"0", b"1"]
+        assert {gap.cause for gap in reader.gaps} == ({GapCause.MISSING} if contiguous else set())
+
+    asyncio.run(check())
