@@ -94,3 +94,11 @@ class UnreadableState(TgateError):
 
 class NewerState(UnreadableState):
     """A stored state, or a record of our own logs, was written by a newer version."""
+
+
+class RecordingMissing(TgateError):
+    """The demo's recorded sessions are not part of this installation."""
+
+
+class WorkerEnded(TgateError):
+    """A worker that was started for something ended before it was done."""

@@ -19,8 +19,10 @@ CONFIG_VARIABLE = "TGATE_CONFIG"
 
 
 def _names(value: Any) -> Any:
-    """Take a comma-separated text for a list of names, as an environment variable gives it."""
-    return [name.strip() for name in value.split(",") if name.strip()] if isinstance(value, str) else value
+    """Take a comma-separated text or a JSON list for a list of names, as an environment variable gives it."""
+    if not isinstance(value, str):
+        return value
+    return json.loads(value) if value.startswith("[") else [name.strip() for name in value.split(",") if name.strip()]
 
 
 def _mapping(value: Any) -> Any:

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, Final
 
 import faust
 import structlog
@@ -14,7 +14,10 @@ from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
-EXIT_INTERRUPTED = 130
+EXIT_CRASHED: Final = 1
+EXIT_INTERRUPTED: Final = 130
+STOP_S: Final = 75.0
+"""How long a stop may take: longer than a drain and an append's delivery one after the other."""
 
 
 class GateWorker(faust.Worker):  # type: ignore[misc]
@@ -43,8 +46,15 @@ class GateWorker(faust.Worker):  # type: ignore[misc]
             # Nothing is lost: what was not acknowledged is read again by the next worker.
             os._exit(EXIT_INTERRUPTED)
         log.info("stopping", signal=number.name, hint="what is under way is finished first; once more ends it at once")
+        self.loop.call_later(STOP_S, self._give_up)
         self._flag_as_shutdown_by_signal()
         self._schedule_shutdown(number)
+
+    def _give_up(self) -> None:
+        log.error(
+            "not_stopped", seconds=STOP_S, hint="ended as it stands; the next worker reads on from what is stored"
+        )
+        os._exit(EXIT_CRASHED)
 
     def _setproctitle(self, info: str, *, ident: str = "tgate") -> None:
         super()._setproctitle(info, ident=ident)

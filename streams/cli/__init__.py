@@ -9,8 +9,8 @@ from typing import Any, Final
 import click
 
 from streams.cli import failures
-from streams.cli.manual import block
 from streams.cli.invocation import common
+from streams.cli.manual import block
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,7 @@ def _entry(name: str, text: str, attribute: str = "command") -> Entry:
 
 
 COMMANDS: Final[Mapping[str, Entry]] = {
+    "demo": _entry("demo", "Watch recorded sessions of real agents raise notices."),
     "up": _entry("up", "Run a broker, the topics and a worker in this terminal."),
     "publish": _entry("publish", "Publish traces and scores from JSON lines."),
     "notices": _entry("outputs", "Show the notices that agents subscribe to.", "notices"),
@@ -66,17 +67,25 @@ class Commands(click.Group):
             return super().invoke(ctx)
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100}, epilog=block(
-        'Try it:',
-        '  tgate up                                   a broker and a worker, in this terminal',
-        '  tgate publish examples/recording/sessions.jsonl.gz',
-        '  tgate notices --follow                     in other terminals, same directory',
-    ) + "\n\n" + block(
-        'Settings come from --config FILE (TOML), then TGATE_* variables, then -s NAME=VALUE;',
-        '`tgate settings` lists them. These options stand before or after a command.',
-    ) + "\n\n" + block(
-        'Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted.',
-    ))
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog=block(
+        "Try it:",
+        "  tgate up                                   a broker and a worker, in this terminal",
+        "  tgate publish examples/recording/sessions.jsonl.gz",
+        "  tgate notices --follow                     in other terminals, same directory",
+    )
+    + "\n\n"
+    + block(
+        "Settings come from --config FILE (TOML), then TGATE_* variables, then -s NAME=VALUE;",
+        "`tgate settings` lists them. These options stand before or after a command.",
+    )
+    + "\n\n"
+    + block(
+        "Exit codes: 0 done, 1 failed, 2 wrong usage or settings, 130 interrupted.",
+    ),
+)
 @common
 @click.version_option(package_name="trajectory-gate", prog_name="tgate")
 def cli() -> None:

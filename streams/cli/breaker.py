@@ -7,8 +7,8 @@ import click
 from rich.text import Text
 
 from streams import reading, tables
-from streams.cli.manual import examples
 from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.output import as_json_option, clean, clock, note, say, say_json, table
 from streams.cli.output import show as show_table
 from streams.core.breaker import BreakerState
@@ -20,10 +20,12 @@ from streams.topics import BREAKER_STATES, NOTICE_CANDIDATES
 from streams.wire import Wire
 
 
-@click.group(epilog=examples(
-        'tgate breaker show',
+@click.group(
+    epilog=examples(
+        "tgate breaker show",
         'tgate breaker reset checkout --reason "bad deployment rolled back"',
-    ))
+    )
+)
 def group() -> None:
     """Show the circuit breakers, or close one.
 
@@ -33,9 +35,9 @@ def group() -> None:
 
 
 @group.command()
-@common
 @as_json_option
 @click.option("--project", metavar="P", help="Of this project only.")
+@common
 @pass_invocation
 def show(invocation: Invocation, /, *, project: str | None, as_json: bool) -> None:
     """Show each project's breaker: tripped or closed, and the notices that count."""
@@ -86,9 +88,9 @@ async def _states(settings: Settings, project: str | None) -> dict[str, BreakerS
 
 
 @group.command()
-@common
 @click.argument("project", metavar="PROJECT")
 @click.option("--reason", default="", metavar="TEXT", help="Why, for the journal.")
+@common
 @pass_invocation
 def reset(invocation: Invocation, /, *, project: str, reason: str) -> None:
     """Close a project's breaker and forget the notices it held.

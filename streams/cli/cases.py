@@ -7,25 +7,27 @@ import click
 
 from streams import reading
 from streams.cli import wording
-from streams.cli.manual import examples
 from streams.cli.following import Choice, follow
 from streams.cli.invocation import Invocation, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.outputs import reader, window
 from streams.core.model import EvalCase
 
 
-@click.group(epilog=examples(
-        'tgate cases list --signature breach:tool_correctness',
-        'tgate cases list --from-start --json > cases.jsonl',
-    ))
+@click.group(
+    epilog=examples(
+        "tgate cases list --signature breach:tool_correctness",
+        "tgate cases list --from-start --json > cases.jsonl",
+    )
+)
 def group() -> None:
     """List the eval cases captured from posted breaches; the setting capture_eval_cases turns that on."""
 
 
 @group.command("list")
-@reader
 @click.option("--project", metavar="P", help="Of this project only.")
 @click.option("--signature", multiple=True, metavar="CONDITION:METRIC", help="With this signature; may be given again.")
+@reader
 @pass_invocation
 def list_cases(
     invocation: Invocation, /, *, project: str | None, signature: tuple[str, ...], as_json: bool, **options: Any

@@ -1,6 +1,7 @@
 """Shows a topic's records as lines: the newest ones, or all since some time, and then what comes."""
 
 import heapq
+import sys
 from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
@@ -57,8 +58,15 @@ async def follow(settings: Settings, choice: Choice[R], window: Window) -> None:
             backlog.add(values)
             if caught_up := page.caught_up:
                 shown.show(backlog.take())
+                _say_waiting(window)
     if not shown.count and not window.follow:
         note(("nothing there that fits", "dim"))
+
+
+def _say_waiting(window: Window) -> None:
+    """Tell a person that the silence from here on is meant."""
+    if window.follow and sys.stderr.isatty():
+        note(("waiting for more; Ctrl-C ends it", "dim"))
 
 
 def _warn(page: Outputs[R]) -> None:

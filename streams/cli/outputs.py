@@ -8,9 +8,9 @@ import click
 
 from streams import reading
 from streams.cli import wording
-from streams.cli.manual import examples
 from streams.cli.following import Choice, Window, follow
 from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.output import as_json_option
 from streams.cli.since import SINCE
 from streams.core.model import (
@@ -42,9 +42,10 @@ _WINDOW = (
 
 def reader(command: _Command) -> _Command:
     """Give a command the options that every reading command has."""
+    command = common(command)
     for option in reversed(_WINDOW):
         command = option(command)
-    return common(command)
+    return command
 
 
 def window(*, follow: bool, last: int | None, since: int | None, from_start: bool) -> Window:
@@ -57,15 +58,22 @@ def window(*, follow: bool, last: int | None, since: int | None, from_start: boo
     return Window(follow, since, None if everything else last or (10 if follow else 100))
 
 
-@click.command(epilog=examples(
-        'tgate notices --follow',
-        'tgate notices --session s1 --from-start',
-        'tgate notices --since 1h --severity breach --json | jq .summary',
-    ))
-@reader
+@click.command(
+    epilog=examples(
+        "tgate notices --follow",
+        "tgate notices --session s1 --from-start",
+        "tgate notices --since 1h --severity breach --json | jq .summary",
+    )
+)
 @click.option("--session", metavar="S", help="Of this session only; reads only the partition it is in.")
 @click.option("--project", metavar="P", help="Of this project only.")
-@click.option("--severity", multiple=True, type=click.Choice([*Severity]), help="Of this severity; may be given again.")
+@click.option(
+    "--severity",
+    multiple=True,
+    type=click.Choice([item.value for item in Severity]),
+    help="Of this severity; may be given again.",
+)
+@reader
 @pass_invocation
 def notices(
     invocation: Invocation,
@@ -73,7 +81,7 @@ def notices(
     *,
     session: str | None,
     project: str | None,
-    severity: tuple[Severity, ...],
+    severity: tuple[str, ...],
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -90,12 +98,15 @@ def notices(
     asyncio.run(follow(invocation.settings, choice, window(**options)))
 
 
-@click.command("needs-human", epilog=examples(
-        'tgate needs-human',
-        'tgate needs-human --follow --json',
-    ))
-@reader
+@click.command(
+    "needs-human",
+    epilog=examples(
+        "tgate needs-human",
+        "tgate needs-human --follow --json",
+    ),
+)
 @click.option("--project", metavar="P", help="Of this project only.")
+@reader
 @pass_invocation
 def needs_human(invocation: Invocation, /, *, project: str | None, as_json: bool, **options: Any) -> None:
     """Show where the circuit breaker asked for a person, because too many notices came too fast.
@@ -110,14 +121,16 @@ def needs_human(invocation: Invocation, /, *, project: str | None, as_json: bool
     asyncio.run(follow(invocation.settings, choice, window(**options)))
 
 
-@click.command(epilog=examples(
-        'tgate reports --session s1',
+@click.command(
+    epilog=examples(
+        "tgate reports --session s1",
         "tgate reports --follow --json | jq '[.session_id, .decision]'",
-    ))
-@reader
+    )
+)
 @click.option("--session", metavar="S", help="Of this session only; reads only the partition it is in.")
 @click.option("--project", metavar="P", help="Of this project only.")
-@click.option("--lane", type=click.Choice([*Lane]), help="Of this lane only.")
+@click.option("--lane", type=click.Choice([item.value for item in Lane]), help="Of this lane only.")
+@reader
 @pass_invocation
 def reports(
     invocation: Invocation,
@@ -125,7 +138,7 @@ def reports(
     *,
     session: str | None,
     project: str | None,
-    lane: Lane | None,
+    lane: str | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -138,16 +151,23 @@ def reports(
     asyncio.run(follow(invocation.settings, choice, window(**options)))
 
 
-@click.command(epilog=examples(
-        'tgate settled --session s1 --follow',
-        'tgate settled --outcome suppressed --since 1d',
-    ))
-@reader
+@click.command(
+    epilog=examples(
+        "tgate settled --session s1 --follow",
+        "tgate settled --outcome suppressed --since 1d",
+    )
+)
 @click.option("--session", metavar="S", help="Of this session only; reads only the partition it is in.")
-@click.option("--outcome", multiple=True, type=click.Choice([*Outcome]), help="With this outcome; may be given again.")
+@click.option(
+    "--outcome",
+    multiple=True,
+    type=click.Choice([item.value for item in Outcome]),
+    help="With this outcome; may be given again.",
+)
+@reader
 @pass_invocation
 def settled(
-    invocation: Invocation, /, *, session: str | None, outcome: tuple[Outcome, ...], as_json: bool, **options: Any
+    invocation: Invocation, /, *, session: str | None, outcome: tuple[str, ...], as_json: bool, **options: Any
 ) -> None:
     """Show how each turn's diagnosis landed: none, posted, suppressed, needs_human or shadow."""
 
@@ -158,20 +178,27 @@ def settled(
     asyncio.run(follow(invocation.settings, choice, window(**options)))
 
 
-@click.command(epilog=examples(
-        'tgate journal --session s1',
-        'tgate journal --kind shadow --kind suppressed --from-start --json',
-    ))
-@reader
-@click.option("--kind", multiple=True, type=click.Choice([*JournalKind]), help="Of this kind; may be given again.")
+@click.command(
+    epilog=examples(
+        "tgate journal --session s1",
+        "tgate journal --kind shadow --kind suppressed --from-start --json",
+    )
+)
+@click.option(
+    "--kind",
+    multiple=True,
+    type=click.Choice([item.value for item in JournalKind]),
+    help="Of this kind; may be given again.",
+)
 @click.option("--session", metavar="S", help="Of this session only; reads only the partition it is in.")
 @click.option("--project", metavar="P", help="Of this project only.")
+@reader
 @pass_invocation
 def journal(
     invocation: Invocation,
     /,
     *,
-    kind: tuple[JournalKind, ...],
+    kind: tuple[str, ...],
     session: str | None,
     project: str | None,
     as_json: bool,

@@ -42,8 +42,8 @@ async def pieces(file: Path) -> AsyncGenerator[Piece, None]:
     loop = asyncio.get_running_loop()
     # A daemon, reading past Python's buffer and its lock: Ctrl-C must not wait for the next line to come.
     threading.Thread(target=_feed, args=(loop, queue), daemon=True).start()
-    while (piece := await queue.get()) is not None:
-        yield piece
+    while (came := await queue.get()) is not None:
+        yield came
 
 
 def _feed(loop: asyncio.AbstractEventLoop, queue: "asyncio.Queue[Piece | None]") -> None:

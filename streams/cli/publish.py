@@ -9,13 +9,13 @@ from typing import Final
 import click
 
 from streams import admin
-from streams.cli.manual import block, examples
 from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.manual import block, examples
 from streams.cli.output import as_json_option, clean, note, say, say_json
 from streams.cli.pace import Pace
 from streams.cli.pieces import Piece, pieces
 from streams.cli.progress import Bar
-from streams.engine import Out, Publisher, TooLarge, abilities, partition_for
+from streams.engine import Out, Publisher, abilities, partition_for
 from streams.errors import InvalidRecord, TopicsWrong
 from streams.lines import Line, Lines, Prepared
 from streams.security import connection
@@ -26,18 +26,21 @@ from streams.wire import Wire
 BATCH: Final = 1000
 
 
-@click.command(epilog=block(
-        'By hand, little is needed:',
+@click.command(
+    epilog=block(
+        "By hand, little is needed:",
         '  {"session_id": "s1", "trace_id": "t1"}',
         '  {"session_id": "s1", "trace_id": "t1", "name": "task_completion", "value": 0.4}',
         'A trace without them gets name "trace", status COMPLETED and started_at now; a score gets',
-        'created_at now, and as score_id a hash of its line: the same file again makes the same ids.',
-    ) + "\n\n" + examples(
-        'tgate publish examples/recording/sessions.jsonl.gz',
-        'tgate publish --speed 60 --limit 500 examples/recording/sessions.jsonl.gz',
-        'tail -f scores.jsonl | tgate publish -',
-    ))
-@common
+        "created_at now, and as score_id a hash of its line: the same file again makes the same ids.",
+    )
+    + "\n\n"
+    + examples(
+        "tgate publish examples/recording/sessions.jsonl.gz",
+        "tgate publish --speed 60 --limit 500 examples/recording/sessions.jsonl.gz",
+        "tail -f scores.jsonl | tgate publish -",
+    )
+)
 @as_json_option
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path, allow_dash=True))
 @click.option(
@@ -47,6 +50,7 @@ BATCH: Final = 1000
     help="N times the recorded pace; default: no pauses.",
 )
 @click.option("--limit", type=click.IntRange(1), metavar="N", help="Publish the first N good lines only.")
+@common
 @pass_invocation
 def command(
     invocation: Invocation, /, *, files: tuple[Path, ...], speed: float | None, limit: int | None, as_json: bool
@@ -129,12 +133,14 @@ class _Run:
     def _prepare(self, name: str, line: Line) -> Prepared | None:
         try:
             prepared = self._lines.prepare(line.text)
-            if not self._publisher.fits(self._out(prepared)):
-                raise TooLarge(f"takes over {self._settings.max_record_bytes} bytes, the setting max_record_bytes")
-        except (InvalidRecord, TooLarge) as error:
+        except InvalidRecord as error:
             self._refuse(name, line.number, str(error))
             return None
-        return prepared
+        if self._publisher.fits(self._out(prepared)):
+            return prepared
+        limit = self._settings.max_record_bytes
+        self._refuse(name, line.number, f"takes more than {limit} bytes, the setting max_record_bytes")
+        return None
 
     def _out(self, prepared: Prepared) -> Out:
         partition = partition_for(prepared.key, self._counts[prepared.role])

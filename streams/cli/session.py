@@ -6,29 +6,31 @@ import click
 import orjson
 
 from streams.cli import session_view
-from streams.cli.manual import examples
 from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.output import as_json_option, plain_data, say_json
 from streams.errors import TgateError
 from streams.history import History, read_history
 from streams.wire import Format, Wire
 
 
-@click.group(epilog=examples(
-        'tgate session show s1',
-        'tgate session show s1 --json | jq .waits',
-    ))
+@click.group(
+    epilog=examples(
+        "tgate session show s1",
+        "tgate session show s1 --json | jq .waits",
+    )
+)
 def group() -> None:
     """Show what is known of a session, and why it was or was not noticed."""
 
 
 @group.command()
-@common
 @as_json_option
 @click.argument("session", metavar="SESSION")
 @click.option(
     "-n", "--last", type=click.IntRange(1), default=10, show_default=True, metavar="N", help="Reports to show."
 )
+@common
 @pass_invocation
 def show(invocation: Invocation, /, *, session: str, last: int, as_json: bool) -> None:
     """Show a session: what waits and until when, its gates, and its latest reports with their decisions.

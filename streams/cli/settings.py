@@ -8,8 +8,8 @@ import orjson
 from pydantic import SecretStr
 from rich.text import Text
 
-from streams.cli.manual import examples
 from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.output import as_json_option, clean, say, say_json, show, table
 from streams.settings import Settings
 
@@ -28,14 +28,16 @@ class Row:
     meaning: str
 
 
-@click.command(epilog=examples(
-        'tgate settings',
-        'tgate settings -s gate_window=3          see what a value becomes',
-        'tgate settings --json | jq \'select(.source != "default")\'',
-    ))
-@common
+@click.command(
+    epilog=examples(
+        "tgate settings",
+        "tgate settings -s gate_window=3          see what a value becomes",
+        "tgate settings --json | jq 'select(.source != \"default\")'",
+    )
+)
 @as_json_option
 @click.option("--markdown", is_flag=True, help="A table for documentation: names, defaults, allowed values, meanings.")
+@common
 @pass_invocation
 def command(invocation: Invocation, /, *, as_json: bool, markdown: bool) -> None:
     """List every setting: value, default, where it came from, meaning."""
@@ -83,19 +85,15 @@ def allowed(schema: dict[str, Any]) -> str:
         return " or ".join(allowed(option) for option in options)
     if choices := schema.get("enum"):
         return ", ".join(str(choice) for choice in choices)
-    match schema.get("type"):
-        case "boolean":
-            return "true, false"
-        case "null":
-            return "none"
-        case "array":
-            return f"list of {allowed(schema['items'])}"
-        case "object":
-            return f"table of {allowed(schema.get('additionalProperties', {}))}"
-        case "integer" | "number" as kind:
-            return _range("whole number" if kind == "integer" else "number", schema)
-    form = schema.get("format")
-    return {"path": "path", "password": "text"}.get(str(form), "text")
+    kind = str(schema.get("type"))
+    if kind in {"integer", "number"}:
+        return _range("whole number" if kind == "integer" else "number", schema)
+    if kind == "array":
+        return f"list of {allowed(schema['items'])}"
+    if kind == "object":
+        return f"table of {allowed(schema.get('additionalProperties', {}))}"
+    named = {"boolean": "true, false", "null": "none"}
+    return named.get(kind) or ("path" if schema.get("format") == "path" else "text")
 
 
 def _range(kind: str, schema: dict[str, Any]) -> str:
@@ -124,9 +122,9 @@ def _show_table(rows: list[Row]) -> None:
         changed = row.source != "default"
         style = "bold" if changed else ""
         source = Text("" if not changed else row.source, "cyan")
-        made.add_row(Text(row.name, style), clean(_text(row.value), style), source, Text(row.meaning, "dim"))
+        meaning = Text.assemble((row.meaning, ""), (f" ({row.allowed})", "dim"))
+        made.add_row(Text(row.name, style), clean(_text(row.value), style), source, meaning)
     show(made)
-    say(("`tgate settings --markdown` also tells defaults and what is allowed", "dim"))
 
 
 def _say_markdown(rows: list[Row]) -> None:

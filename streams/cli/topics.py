@@ -8,8 +8,8 @@ from rich.text import Text
 
 from streams import admin
 from streams.admin import Found
-from streams.cli.manual import examples
 from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.output import as_json_option, note, say, say_json, show, table
 from streams.errors import TopicsWrong
 from streams.security import connection
@@ -18,18 +18,20 @@ from streams.settings import Settings
 _STYLES: Final = {"created": "green", "exists": "dim"}
 
 
-@click.group(epilog=examples(
-        'tgate topics create --bootstrap localhost:9092',
-        'tgate topics list --json',
-        'tgate topics check && tgate worker',
-    ))
+@click.group(
+    epilog=examples(
+        "tgate topics create --bootstrap localhost:9092",
+        "tgate topics list --json",
+        "tgate topics check && tgate worker",
+    )
+)
 def group() -> None:
     """Create, list and check the topics."""
 
 
 @group.command()
-@common
 @as_json_option
+@common
 @pass_invocation
 def create(invocation: Invocation, /, *, as_json: bool) -> None:
     """Create every topic that is missing; what exists stays as it is.
@@ -51,8 +53,8 @@ def create(invocation: Invocation, /, *, as_json: bool) -> None:
 
 
 @group.command("list")
-@common
 @as_json_option
+@common
 @pass_invocation
 def list_topics(invocation: Invocation, /, *, as_json: bool) -> None:
     """List the topics: partitions, key, cleanup, retention, and what each is for."""
@@ -88,8 +90,8 @@ def _row(role: str, item: Found, settings: Settings) -> dict[str, object]:
 
 
 @group.command()
-@common
 @as_json_option
+@common
 @pass_invocation
 def check(invocation: Invocation, /, *, as_json: bool) -> None:
     """Check that the topics are as the stages need them; exit code 1 when they are not."""

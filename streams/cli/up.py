@@ -13,8 +13,8 @@ from rich.text import Text
 
 from streams import admin, telemetry, worker
 from streams.broker import RunningBroker, apache_kafka, embedded
-from streams.cli.manual import examples
 from streams.cli.invocation import ADDRESS_FILE, Invocation, announce, common, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.output import note
 from streams.cli.worker import say_ready
 from streams.errors import TopicsWrong
@@ -26,13 +26,14 @@ EMBEDDED_SESSION_TIMEOUT_S: Final = 6.0
 Broker = Literal["embedded", "kafka"]
 
 
-@click.command(epilog=examples(
-        'tgate up                                       the embedded broker: at once, forgets',
-        'tgate up --broker kafka                        Apache Kafka: some seconds, keeps its data',
-        'tgate up --bootstrap localhost:9092            brokers that run already',
-        'tgate up -s tier1_metrics=task_completion -s gate_window=3',
-    ))
-@common
+@click.command(
+    epilog=examples(
+        "tgate up                                       the embedded broker: at once, forgets",
+        "tgate up --broker kafka                        Apache Kafka: some seconds, keeps its data",
+        "tgate up --bootstrap localhost:9092            brokers that run already",
+        "tgate up -s tier1_metrics=task_completion -s gate_window=3",
+    )
+)
 @click.option(
     "--broker",
     type=click.Choice(["embedded", "kafka"]),
@@ -50,6 +51,7 @@ Broker = Literal["embedded", "kafka"]
     show_default=True,
     help="Where Apache Kafka keeps its data.",
 )
+@common
 @pass_invocation
 def command(invocation: Invocation, broker: Broker | None, port: int | None, directory: Path) -> None:
     """Run a broker, the topics and a worker in this terminal.

@@ -5,17 +5,19 @@ from rich.text import Text
 
 from streams import telemetry
 from streams import worker as process
-from streams.cli.manual import examples
 from streams.cli.invocation import Invocation, common, pass_invocation
+from streams.cli.manual import examples
 from streams.cli.output import note
 from streams.settings import Settings
 
 
-@click.command(epilog=examples(
-        'tgate worker --bootstrap kafka-1:9092,kafka-2:9092',
-        'tgate worker --config tgate.toml -s log_format=json',
-        'TGATE_STORE=rocksdb tgate worker',
-    ))
+@click.command(
+    epilog=examples(
+        "tgate worker --bootstrap kafka-1:9092,kafka-2:9092",
+        "tgate worker --config tgate.toml -s log_format=json",
+        "TGATE_STORE=rocksdb tgate worker",
+    )
+)
 @common
 @pass_invocation
 def command(invocation: Invocation) -> None:

@@ -24,9 +24,11 @@ from streams.engine.producing import Appended
 from streams.engine.publisher import Out, Publisher, partition_for
 from streams.engine.stages import Stage, Table
 from streams.engine.state import PartitionState
-from streams.engine.tuning import Tuning
+from streams.engine.tuning import DEVELOPMENT, Tuning
+from streams.engine.worker import run_worker
 
 __all__ = [
+    "DEVELOPMENT",
     "Abilities",
     "AppendFailed",
     "Appended",
@@ -50,4 +52,5 @@ __all__ = [
     "abilities",
     "faust_app",
     "partition_for",
+    "run_worker",
 ]

@@ -39,3 +39,7 @@ class Tuning:
     idle_s: float = 1.0
     restores: int = 4
     delivery_timeout_s: float = 30.0
+
+
+# For the embedded development broker: Tansu lets a group's first member wait half its session timeout.
+DEVELOPMENT = Tuning(session_timeout_s=4.0, heartbeat_s=0.5)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -10,6 +11,7 @@ from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
 from faust.types import TP
 
 from streams.engine import (
+    DEVELOPMENT,
     Batch,
     Gap,
     GapCause,
@@ -18,13 +20,13 @@ from streams.engine import (
     Publisher,
     Reading,
     Stage,
-    Tuning,
     abilities,
     faust_app,
 )
+from tests.engine.toy import QUICK
 from tests.engine.workers import Cluster
 
-QUICK = Tuning(session_timeout_s=6.0, heartbeat_s=0.5, slack_ms=100)
+SLACK_MS = 100
 
 
 class Reader:
@@ -47,7 +49,7 @@ class Reader:
             stages=[Stage("reader", (f"{self.cluster.name}-in",), self.handle, self.reading)],
             abilities=await abilities(self.cluster.connection),
             datadir=self.directory,
-            tuning=QUICK,
+            tuning=replace(QUICK if self.cluster.broker.fences else DEVELOPMENT, slack_ms=SLACK_MS),
             on_gap=self.gaps.append,
         )
         await app.start()
@@ -99,7 +101,7 @@ def test_a_backlog_arrives_by_record_time_and_is_committed_at_once(cluster: Clus
             await offsets.stop()
         newest = 0
         for record in reader.records:
-            assert record.timestamp >= newest - QUICK.slack_ms
+            assert record.timestamp >= newest - SLACK_MS
             newest = max(newest, record.timestamp)
 
     asyncio.run(check())

@@ -8,11 +8,13 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import faust
 
 from streams.engine import (
+    DEVELOPMENT,
     Abilities,
     Batch,
     Connection,
@@ -28,6 +30,8 @@ from streams.engine import (
 )
 
 PARTITIONS = 4
+# As short as Apache Kafka lets a session be.
+QUICK = Tuning(session_timeout_s=6.0, heartbeat_s=0.5)
 
 
 class Toy:
@@ -115,7 +119,7 @@ def toy_app(
         stages=[stage],
         abilities=able,
         datadir=directory / "faust",
-        tuning=tuning or Tuning(session_timeout_s=6.0, heartbeat_s=0.5, drain_s=2.0),
+        tuning=tuning or replace(QUICK if able.fences else DEVELOPMENT, drain_s=2.0),
     )
     app.on_before_shutdown.connect(_stopper(publisher), weak=False)
     return app, toy
@@ -131,12 +135,13 @@ def _stopper(publisher: Publisher):  # type: ignore[no-untyped-def]
 def main(bootstrap: str, name: str, directory: str) -> None:
     """Run one worker until it is told to stop."""
     connection = Connection(bootstrap)
-    able = asyncio.run(abilities(connection))
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    app, _ = toy_app(connection, able, name, Path(directory), on_disk=bool(os.environ.get("TOY_DISK")))
-    worker = faust.Worker(app, loglevel="INFO", loop=loop)
-    worker.execute_from_commandline()
+
+    async def make() -> faust.App:
+        on_disk = bool(os.environ.get("TOY_DISK"))
+        app, _ = toy_app(connection, await abilities(connection), name, Path(directory), on_disk=on_disk)
+        return app
+
+    run_worker(make, loglevel="INFO")
 
 
 if __name__ == "__main__":

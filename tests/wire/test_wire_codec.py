@@ -9,18 +9,19 @@ import fastavro
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire_records import RECORDS, complete, definitions, longs, records
 
+from streams.core.breaker import BreakerState
 from streams.core.gate import GateState
-from streams.core.model import Condition, Decision
+from streams.core.model import Condition, Decision, Lane, Position, Report, ReportScore, ScoreStatus
 from streams.core.state import SessionState
 from streams.errors import SchemaMismatch
 from streams.wire import Wire, bodies, schemas, shapes
 from streams.wire.decoder import more
 from streams.wire.encoder import varint
+from tests.wire.wire_records import RECORDS, complete, definitions, longs, records
 
 WIRE = Wire()
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=20, deadline=None)
 BODY = 10
 
 
@@ -132,7 +133,7 @@ def walk(definition):
 
 
 @pytest.mark.parametrize(("made", "record", "field"), list(droppable()))
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=2, deadline=None)
 @given(data=st.data())
 def test_bytes_of_a_release_before_a_field_was_added_are_read(made, record, field, data):
     found = definitions()
@@ -169,8 +170,6 @@ def rewritten(made, record, schema):
 def test_a_word_from_a_newer_release_stays_as_it_is():
     state = SessionState("s", runs=())
     assert back(SessionState, WIRE.write_internal(state)) == state
-    from streams.core.model import Lane, Position, Report, ReportScore, ScoreStatus
-
     score = ReportScore("m", 1, "t", 0.5, ScoreStatus.SUCCESS, 0.5, ("wobble", Condition.STALL))
     report = Report(
         "s", "p", Lane.TRACE, "t", 1, 2, Position(0, 1), (), (score,), (), None, "deferred", (), (), "", "0" * 16
@@ -186,8 +185,6 @@ def test_another_record_and_bytes_too_many_or_too_few_are_refused():
     for bad in (value + b"\0", value[:-1], value[:BODY]):
         with pytest.raises(SchemaMismatch):
             back(SessionState, bad)
-    from streams.core.breaker import BreakerState
-
     with pytest.raises(SchemaMismatch, match="this is a SessionState, not a BreakerState"):
         back(BreakerState, value)
 

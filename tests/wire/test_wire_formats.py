@@ -9,7 +9,6 @@ import orjson
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from wire_records import OUTPUTS, complete, definitions, records
 
 from streams.core.log import LogRecord
 from streams.core.model import (
@@ -38,8 +37,9 @@ from streams.errors import (
 )
 from streams.settings import Settings
 from streams.wire import FileSchemaIds, Format, Wire, schemas, shapes
+from tests.wire.wire_records import OUTPUTS, complete, definitions, records
 
-FEW = settings(max_examples=30, deadline=None)
+FEW = settings(max_examples=20, deadline=None)
 
 NOTICE = Notice(
     "0123456789abcdef0123456789abcdef",
@@ -242,7 +242,7 @@ def test_a_log_record_takes_offset_and_time_from_kafka():
 def test_a_value_too_large_is_not_written():
     wire = Wire("avro", max_bytes=100)
     for write in (wire.write, wire.write_internal):
-        with pytest.raises(TooLarge, match="a Notice takes .* allowed are 100"):
+        with pytest.raises(TooLarge, match=r"a Notice takes .* allowed are 100"):
             write(NOTICE)
     assert wire.write(RESET)
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import orjson
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
-from wire_records import ids, texts
 
 from streams.core.model import Score, ScoreSource, ScoreStatus, Trace, TraceStatus
 from streams.errors import InvalidValue, TooLarge
 from streams.wire import Format, Wire
+from tests.wire.wire_published import scores, traces
 
 WIRE = Wire("json")
 TIME = 1_700_000_000_500
@@ -21,64 +20,6 @@ SCORE = {"score_id": "a", "session_id": "s", "trace_id": "t", "name": "coherence
 SPAN = {"span_id": "1", "name": "search"}
 RECORDING = Path(__file__).parents[2] / "examples" / "recording" / "sessions.jsonl.gz"
 FEW = settings(max_examples=50, deadline=None)
-
-times = st.integers(0, 2**47)
-json_values = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False) | texts,
-    lambda held: st.lists(held, max_size=2) | st.dictionaries(texts, held, max_size=2),
-    max_leaves=5,
-)
-objects = st.dictionaries(texts, json_values, max_size=3)
-statuses = st.sampled_from([str(member) for member in TraceStatus])
-spans = st.fixed_dictionaries(
-    {"span_id": ids, "name": ids},
-    optional={
-        "parent_span_id": st.none() | ids,
-        "kind": st.sampled_from(["AGENT", "TOOL", "LLM", "RETRIEVER", "CHAIN", "EMBEDDING", "OTHER"]),
-        "status": st.sampled_from(["UNSET", "OK", "ERROR"]),
-        "input": json_values,
-        "output": json_values,
-        "model": st.none() | texts,
-        "token_usage": st.dictionaries(texts, st.integers(0, 10**9), max_size=3),
-        "cost": st.none() | st.floats(0, 1000),
-        "metadata": objects,
-        "started_at": st.none() | times,
-        "ended_at": st.none() | times,
-        "completion_start_time": st.none() | times,
-        "model_parameters": objects,
-        "error": st.none() | texts,
-    },
-)
-traces = st.fixed_dictionaries(
-    {"trace_id": ids, "session_id": ids, "name": ids, "status": statuses, "started_at": times},
-    optional={
-        "project": ids,
-        "ended_at": st.none() | times,
-        "input": json_values,
-        "output": json_values,
-        "metadata": objects,
-        "tags": st.lists(texts, max_size=3),
-        "user_id": st.none() | texts,
-        "environment": st.none() | texts,
-        "release": st.none() | texts,
-        "spans": st.lists(spans, max_size=2),
-        "turn_index": st.none() | st.integers(0, 2**31 - 1),
-        "ends_turn": st.booleans(),
-    },
-)
-scores = st.fixed_dictionaries(
-    {"score_id": ids, "session_id": ids, "name": ids, "value": st.floats(0, 1).map(repr)},
-    optional={
-        "trace_id": st.none() | ids,
-        "target": st.sampled_from(["TRACE", "SESSION"]),
-        "source": st.sampled_from([str(member) for member in ScoreSource]),
-        "status": st.sampled_from([str(member) for member in ScoreStatus]),
-        "reason": st.none() | texts,
-        "metadata": objects,
-        "eval_run_id": st.none() | ids,
-        "created_at": st.none() | times,
-    },
-)
 
 
 def read_trace(key=None, **changes):
@@ -119,7 +60,9 @@ def test_what_detection_keeps_of_a_trace():
     found = read_trace(
         project="shop", ended_at=1_700_000_001_000, input="x" * 2000, turn_index=3, ends_turn=False, spans=[SPAN], new=1
     )
-    kept = Trace("t", "shop", TraceStatus.COMPLETED, 1_700_000_000_000, 1_700_000_001_000, 3, False, "x" * 1024)
+    kept = Trace(
+        "t", "shop", TraceStatus.COMPLETED, 1_700_000_000_000, 1_700_000_001_000, 3, ends_turn=False, input="x" * 1024
+    )
     assert (found.session_id, found.trace) == ("s", kept)
     assert found.whole["input"] == "x" * 2000
     assert "new" not in found.whole
@@ -164,24 +107,9 @@ def test_a_json_number_or_boolean_is_taken(number):
 @pytest.mark.parametrize(
     "value",
     [
-        "nan",
-        "NaN",
-        "inf",
-        "-inf",
-        "Infinity",
-        "1.01",
-        "-0.1",
-        "",
-        " 0.5",
-        "0.5 ",
-        "1_0",
-        "0x1",
-        "half",
-        "٠",
-        "0,5",
-        None,
-    ]
-    + ["0." + "1" * 300, True, False, [], {}, 2],
+        *["nan", "NaN", "inf", "-inf", "Infinity", "1.01", "-0.1", "1_0", "0x1", "half", "٠", "0,5"],
+        *("", " 0.5", "0.5 ", "0." + "1" * 300, None, True, False, [], {}, 2),
+    ],
 )
 def test_what_is_no_decimal_in_the_unit_interval(value):
     with pytest.raises(InvalidValue, match=r"^value is .*, expected a decimal in \[0, 1\]"):

@@ -6,9 +6,9 @@ import avro.schema
 import pytest
 from avro.compatibility import ReaderWriterCompatibilityChecker, SchemaCompatibilityType
 from fastavro.schema import parse_schema
-from wire_records import TOP, complete, definitions
 
 from streams.wire import schemas
+from tests.wire.wire_records import TOP, complete, definitions
 
 UNITS = {
     "time",
@@ -46,7 +46,8 @@ def test_each_file_defines_one_thing_and_documents_all_of_it(name):
     assert (definition["name"], definition["namespace"]) == (name, "trajectory_gate")
     assert definition["doc"].endswith(".")
     for field in definition.get("fields", []):
-        assert len(field["doc"]) > 8 and field["doc"].endswith("."), field["name"]
+        assert len(field["doc"]) > 8, field["name"]
+        assert field["doc"].endswith("."), field["name"]
         if field["name"] in UNITS:
             assert "milliseconds since 1970, UTC" in field["doc"] or "record's time" in field["doc"], field["name"]
 

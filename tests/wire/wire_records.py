@@ -48,7 +48,7 @@ def records(made):
     return _of(shapes.record(made))
 
 
-def _of(shape):
+def _of(shape):  # noqa: C901, PLR0911 - one for each kind
     match shape:
         case shapes.Plain():
             return PLAIN[shape.kind]

@@ -1,0 +1,81 @@
+"""What is logged, at which level, how it looks, and that a library cannot flood it."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+import structlog
+
+from streams import telemetry
+from streams.settings import load
+from streams.telemetry import Repeats
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    names = [*telemetry.LIBRARIES, "py.warnings", "streams.somewhere"]
+    root = (logging.root.handlers, logging.root.level)
+    levels = {name: logging.getLogger(name).level for name in names}
+    yield
+    logging.root.handlers, level = root
+    logging.root.setLevel(level)
+    for name, held in levels.items():
+        logging.getLogger(name).setLevel(held)
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
+
+
+def _configure(**overrides: str) -> None:
+    telemetry.configure(load(overrides=overrides, environ={}).settings)
+
+
+def test_ours_and_theirs_are_json_lines_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    _configure(log_format="json")
+    structlog.get_logger("streams.somewhere").info("said", partition=3)
+    logging.getLogger("aiokafka.client").warning("node %s is away", 1)
+    captured = capsys.readouterr()
+    ours, theirs = map(json.loads, captured.err.splitlines())
+    assert captured.out == ""
+    assert (ours["event"], ours["partition"], ours["level"]) == ("said", 3, "info")
+    assert (theirs["event"], theirs["logger"], theirs["level"]) == ("node 1 is away", "aiokafka.client", "warning")
+
+
+def test_a_person_gets_a_short_line_without_escapes(capsys: pytest.CaptureFixture[str]) -> None:
+    _configure()
+    structlog.get_logger("streams.somewhere").warning("a \x1b[2J b", key="value")
+    line = capsys.readouterr().err
+    assert line[8:].split() == ["[warning", "]", "a", "?[2J", "b", "key=value"]
+
+
+def test_an_exception_is_a_plain_traceback_without_locals(capsys: pytest.CaptureFixture[str]) -> None:
+    _configure()
+    secret = "hunter" + "2"
+    try:
+        raise ValueError(len(secret))
+    except ValueError:
+        structlog.get_logger("streams.somewhere").exception("failed")
+    said = capsys.readouterr().err
+    assert "ValueError: 7" in said
+    assert "hunter2" not in said
+
+
+def test_records_nobody_wants_are_not_built() -> None:
+    _configure(log_level="INFO")
+    assert not logging.getLogger("streams.somewhere").isEnabledFor(logging.DEBUG)
+    assert not logging.getLogger("aiokafka.client").isEnabledFor(logging.INFO)
+    _configure(log_level="DEBUG")
+    assert logging.getLogger("aiokafka.client").isEnabledFor(logging.DEBUG)
+
+
+def test_a_library_that_repeats_itself_is_heard_once_in_a_while() -> None:
+    repeats = Repeats(pause_s=10)
+
+    def passes(name: str, text: str, at: float) -> bool:
+        record = logging.LogRecord(name, logging.ERROR, "", 0, text, (), None)
+        record.created = at
+        return repeats.filter(record)
+
+    assert [passes("aiokafka", "away", at) for at in (0, 1, 9, 10, 11)] == [True, False, False, True, False]
+    assert passes("aiokafka", "something else", 11)
+    assert [passes("streams.agents.owner", "ours", at) for at in (0, 1)] == [True, True]
