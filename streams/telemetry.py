@@ -48,10 +48,18 @@ def configure(settings: Settings, *, libraries: int = logging.WARNING, color: bo
     )
 
 
+def hush() -> None:
+    """Keep the libraries' lines off stderr until logging is configured: a command that fails says so in its own words."""
+    for name in LIBRARIES:
+        if not (logger := logging.getLogger(name)).handlers:
+            # Where no handler is found, Python writes warnings to stderr as they are.
+            logger.addHandler(logging.NullHandler())
+
+
 class Repeats(logging.Filter):
     """Leaves out a library's line that was logged in the same words a moment ago: a retry is one event, not thirty."""
 
-    def __init__(self, pause_s: float = 10.0) -> None:
+    def __init__(self, pause_s: float = 30.0) -> None:
         super().__init__()
         self._pause_s = pause_s
         self._said: dict[tuple[str, str], float] = {}

@@ -92,7 +92,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic(
         NOTICE_CANDIDATES,
         PROJECT,
-        "Candidate",
+        "Candidate, BreakerReset",
         "notices before the circuit breaker, and breaker resets",
         Partitions.CANDIDATES,
         Cleanup.DELETE,
@@ -115,7 +115,7 @@ TOPICS: tuple[Topic, ...] = (
     Topic(
         BREAKER_STATES,
         "s/<project> or p/<partition>",
-        "BreakerState, CandidatePartitionState",
+        "BreakerState, BreakerPosition",
         "changelog of the breaker stage's table",
         Partitions.CANDIDATES,
         Cleanup.COMPACT,

@@ -50,14 +50,17 @@ def test_a_person_gets_a_short_line_without_escapes(capsys: pytest.CaptureFixtur
 
 def test_an_exception_is_a_plain_traceback_without_locals(capsys: pytest.CaptureFixture[str]) -> None:
     _configure()
-    secret = "hunter" + "2"
     try:
-        raise ValueError(len(secret))
+        _fail("hunter" + str(2))
     except ValueError:
         structlog.get_logger("streams.somewhere").exception("failed")
     said = capsys.readouterr().err
     assert "ValueError: 7" in said
     assert "hunter2" not in said
+
+
+def _fail(password: str) -> None:
+    raise ValueError(len(password))
 
 
 def test_records_nobody_wants_are_not_built() -> None:

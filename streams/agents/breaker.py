@@ -12,7 +12,7 @@ from streams.engine import Out, PartitionState, Publisher
 from streams.wire import Wire
 
 
-class BreakerStage(FoldStage[CandidateFold]):
+class BreakerStage(FoldStage[CandidateFold, CandidateRecord]):
     """Owns the folds of the assigned notice-candidates partitions."""
 
     def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire) -> None:
@@ -27,9 +27,11 @@ class BreakerStage(FoldStage[CandidateFold]):
         stored = state.get(tables.position_key(partition))
         return CandidateFold(Place() if stored is None else tables.decode_state(Place, stored), load)
 
-    def apply(self, fold: CandidateFold, record: ConsumerRecord) -> list[Out]:
-        body = self._wire.read_candidate(record.value)
-        return self._outbox.records(fold.apply(CandidateRecord(record.offset, body)))
+    def read(self, record: ConsumerRecord) -> CandidateRecord:
+        return CandidateRecord(record.offset, self._wire.read_candidate(record.value))
+
+    def apply(self, fold: CandidateFold, read: CandidateRecord) -> list[Out]:
+        return self._outbox.records(fold.apply(read))
 
     def remember(self, fold: CandidateFold, partition: int) -> tables.Changes:
         return tables.changes(fold.flush(), fold.state, partition)

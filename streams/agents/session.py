@@ -1,18 +1,22 @@
 """The session stage: folds the session log into reports, candidates, requests, settlements and the journal."""
 
+import structlog
 from aiokafka import ConsumerRecord
 
 from streams import tables
 from streams.agents.outbox import Outbox
 from streams.agents.stage import FoldStage
-from streams.core.log import LogFold
+from streams.core.log import LogFold, LogRecord
 from streams.core.log import PartitionState as Place
+from streams.core.model import JournalEntry, JournalKind
 from streams.core.state import SessionState
 from streams.engine import Out, PartitionState, Publisher
 from streams.wire import Wire
 
+log = structlog.get_logger(__name__)
 
-class SessionStage(FoldStage[LogFold]):
+
+class SessionStage(FoldStage[LogFold, LogRecord]):
     """Owns the folds of the assigned session-log partitions."""
 
     def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire, topic: str) -> None:
@@ -31,9 +35,15 @@ class SessionStage(FoldStage[LogFold]):
         fold.restore(tables.decode_state(SessionState, value) for _, value in state.items(tables.STATE_PREFIX))
         return fold
 
-    def apply(self, fold: LogFold, record: ConsumerRecord) -> list[Out]:
-        stepped = fold.apply(self._wire.read_log_record(record.value, record.offset, record.timestamp))
-        return [out for _, outputs in stepped for out in self._outbox.records(outputs)]
+    def read(self, record: ConsumerRecord) -> LogRecord:
+        return self._wire.read_log_record(record.value, record.offset, record.timestamp)
+
+    def apply(self, fold: LogFold, read: LogRecord) -> list[Out]:
+        outputs = [output for _, found in fold.apply(read) for output in found]
+        for output in outputs:
+            if isinstance(output, JournalEntry) and output.kind is JournalKind.LATE and output.detail:
+                log.warning("late_score", session=output.session_id, metric=output.metric, reason=output.reason)
+        return self._outbox.records(outputs)
 
     def remember(self, fold: LogFold, partition: int) -> tables.Changes:
         touched, expired = fold.flush()

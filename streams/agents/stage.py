@@ -18,9 +18,10 @@ class Fold(Protocol):
 
 
 F = TypeVar("F", bound=Fold)
+R = TypeVar("R")
 
 
-class FoldStage(ABC, Generic[F]):
+class FoldStage(ABC, Generic[F, R]):
     """The owner of a fold for each assigned partition of one log."""
 
     def __init__(self, publisher: Publisher, outbox: Outbox) -> None:
@@ -33,7 +34,15 @@ class FoldStage(ABC, Generic[F]):
         """Return the fold as the stored state has it."""
 
     @abstractmethod
-    def apply(self, fold: F, record: ConsumerRecord) -> list[Out]:
+    def read(self, record: ConsumerRecord) -> R:
+        """Return what a record of the log says.
+
+        Raises:
+            InvalidRecord: it says nothing; it goes to the dead letters.
+        """
+
+    @abstractmethod
+    def apply(self, fold: F, read: R) -> list[Out]:
         """Fold one record and return what it puts out."""
 
     @abstractmethod
@@ -61,9 +70,11 @@ class FoldStage(ABC, Generic[F]):
         outs: list[Out] = []
         for record in batch.records:
             try:
-                outs.extend(self.apply(fold, record))
+                read = self.read(record)
             except InvalidRecord as error:
                 outs.append(self._outbox.dead_letter(record, error))
+                continue
+            outs.extend(self.apply(fold, read))
         fold.position = batch.next_offset
         await self._publisher.publish(outs)
         await batch.state.commit(self.remember(fold, batch.partition))

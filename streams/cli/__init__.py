@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from streams import telemetry
 from streams.cli import failures
 from streams.cli.invocation import common
 from streams.cli.manual import block
@@ -63,6 +64,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
+        telemetry.hush()
         with failures.told(ctx):
             return super().invoke(ctx)
 

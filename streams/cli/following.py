@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from rich.text import Text
 
-from streams import reading
+from streams import reading, telemetry
 from streams.cli.output import Screen, clean, note, say_bytes
 from streams.reading import Kind, Outputs
 from streams.settings import Settings
@@ -41,6 +41,9 @@ class Choice(Generic[R]):
 
 async def follow(settings: Settings, choice: Choice[R], window: Window) -> None:
     """Show the records of a topic."""
+    if window.follow:
+        # It may run for days: a broker that goes away is said, then waited for.
+        telemetry.configure(settings)
     key = None if choice.key is None else choice.key.encode("utf-8", "surrogatepass")
     (place,) = await reading.locate(settings, choice.kind.role, key=key)
     wire = Wire.of(settings)

@@ -1,6 +1,7 @@
 """tgate settings: every setting with its value, default, source, what is allowed and what it means."""
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import click
@@ -64,6 +65,7 @@ def _row(invocation: Invocation, name: str) -> Row:
     )
 
 
+@cache
 def _schema() -> dict[str, Any]:
     return Settings.model_json_schema()
 

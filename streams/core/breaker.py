@@ -57,8 +57,20 @@ def admit(state: BreakerState, candidate: Candidate, time: int) -> tuple[Breaker
     if len(held) >= limit:
         return state._replace(held=held, tripped=True), Outcome.NEEDS_HUMAN
     notice = candidate.notice
-    posted = Held(time, notice.session_id, notice.signatures)
+    posted = Held(time, notice.session_id, _first(notice.signatures))
     return state._replace(held=(*held, posted), tripped=False), Outcome.POSTED
+
+
+def _first(signatures: tuple[str, ...]) -> tuple[str, ...]:
+    """Return as many signatures as fit into 512 bytes, so that a thousand held notices fit into one record."""
+    room = 512
+    kept = []
+    for signature in signatures:
+        room -= len(signature.encode("utf-8", "replace")) + 2
+        if room < 0:
+            break
+        kept.append(signature)
+    return tuple(kept)
 
 
 def _reset(state: BreakerState, reset: BreakerReset, now: int) -> tuple[BreakerState, tuple[BreakerOutput, ...]]:

@@ -1,6 +1,7 @@
 """A report from decided scores, the notice it may deserve, and how its turn is settled: the same for both lanes."""
 
 from collections.abc import Iterable
+from typing import Final
 
 from streams.core import notices
 from streams.core.ids import digest
@@ -18,6 +19,12 @@ from streams.core.model import (
 )
 from streams.core.rules import seconds
 from streams.core.state import Draft
+
+MAX_SHOWN_BYTES: Final = 192 * 1024
+"""What the scores of one report may take; beyond it those without a condition are left out first."""
+MAX_FLAGGED: Final = 256
+FEW: Final = 64
+"""So many scores always have room."""
 
 POSTED = frozenset({Decision.POSTED_NEW, Decision.POSTED_AGAIN})
 
@@ -37,6 +44,7 @@ def publish(
     """Decide on *scores* and add report, journal entry, candidate or settlement to the draft's outputs."""
     found = notices.signatures(scores)
     decision = _decide(draft, lane, scores, found)
+    scores = _within_bounds(scores)
     report = Report(
         session_id=draft.session_id,
         project=draft.project,
@@ -51,7 +59,7 @@ def publish(
         severity=notices.severity(scores) if found else None,
         decision=decision,
         gates=gates,
-        flagged_traces=notices.flagged_traces(scores, flagged),
+        flagged_traces=notices.flagged_traces(scores, flagged)[:MAX_FLAGGED],
         summary=notices.summary(scores, draft.rules.gate_gain, draft.rules.gate_target) if found else "",
         rules_hash=draft.rules.hash,
     )
@@ -86,6 +94,23 @@ def settle(draft: Draft, lane: Lane, turn_id: str, outcome: Outcome, reason: str
         time=draft.now,
     )
     draft.outputs.append(settled)
+
+
+def _within_bounds(scores: tuple[ReportScore, ...]) -> tuple[ReportScore, ...]:
+    """Return the scores that a record has room for, in their order: alerting ones before all others."""
+    if len(scores) <= FEW:
+        return scores
+    kept: set[int] = set()
+    room = MAX_SHOWN_BYTES
+    for index in sorted(range(len(scores)), key=lambda index: not scores[index].conditions):
+        score = scores[index]
+        room -= 128 + sum(
+            len(text.encode("utf-8", "replace")) for text in (score.metric, score.trace_id or "", score.reason)
+        )
+        if room < 0:
+            break
+        kept.add(index)
+    return tuple(score for index, score in enumerate(scores) if index in kept)
 
 
 def _decide(draft: Draft, lane: Lane, scores: tuple[ReportScore, ...], found: tuple[str, ...]) -> Decision:

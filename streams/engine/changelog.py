@@ -144,7 +144,7 @@ async def _apply_tail(consumer: Any, key: TopicPartition, store: Store) -> int |
         return None
 
 
-class _NotTheSame(Exception):  # noqa: N818  (caught in this file)
+class _NotTheSame(Exception):
     """The changelog does not hold the record the store says it applied last."""
 
 

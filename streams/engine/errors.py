@@ -8,8 +8,6 @@ EngineError
 └── TooLarge          one record is larger than a request may be
 """
 
-# ruff: noqa: N818  (named for what happened, as in streams.errors)
-
 from streams.errors import TgateError
 
 

@@ -29,8 +29,8 @@ def checker(name: str) -> Check:
 
 
 def id_fits(value: str) -> bool:
-    """Whether an id or a name is neither empty nor too long."""
-    return bool(value) and _short(value)
+    """Whether an id is neither empty nor too long, and fit to stand in a notice or on a terminal."""
+    return bool(value) and value.isprintable() and _short(value)
 
 
 def json_object(text: str) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _array(item: Check) -> Check:
 
 def _id(value: str) -> None:
     if not id_fits(value):
-        raise InvalidValue("", value, f"1 to {MAX_ID_BYTES} bytes of UTF-8")
+        raise InvalidValue("", value, f"1 to {MAX_ID_BYTES} bytes of UTF-8, without control characters")
 
 
 def _label(value: str) -> None:

@@ -34,6 +34,7 @@ def bare(broker: RunningBroker) -> Topics:
             "TGATE_BOOTSTRAP_SERVERS": broker.bootstrap,
             "TGATE_TOPIC_NAMES": json.dumps({role: prefix + role for role in BY_ROLE}),
             "TGATE_APP_ID": prefix + "app",
+            "TGATE_SESSION_TIMEOUT_S": "6",
             **{f"TGATE_{name}_PARTITIONS": str(PARTITIONS) for name in counts},
         }
     )

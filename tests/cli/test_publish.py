@@ -2,6 +2,10 @@
 
 import gzip
 import json
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,6 +83,25 @@ def test_a_record_over_the_limit_is_refused(topics: Topics) -> None:
     assert result.exit_code == 1
     assert "refused standard input:1: takes more than 10000 bytes, the setting max_record_bytes" in result.stderr
     assert len(topics.records(TRACE_INGESTED)) == 1
+
+
+def test_a_pipe_is_published_as_it_comes_and_ctrl_c_does_not_wait_for_it(topics: Topics) -> None:
+    command = [sys.executable, "-m", "streams", "publish", "-"]
+    environ = {**os.environ, **topics.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, env=environ, text=True) as process:
+        assert process.stdin is not None
+        process.stdin.write(f"{TRACE}\n")
+        process.stdin.flush()
+        while not topics.records(TRACE_INGESTED):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        # Its standard input is still open here.
+        assert process.wait(60) == 130
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.read() == "published 1 traces, 0 scores\n"
+        assert process.stderr.read() == ""
 
 
 def test_the_pace_follows_the_recorded_times(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,21 +7,23 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from streams.cli.invocation import ADDRESS_FILE
+from tests.cli.running import Topics
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 120
 FEW = ("input", "log", "candidate", "output")
 
 
-def _tgate(directory: Path, *args: str, **options: Any) -> subprocess.Popen[str]:
+def _tgate(directory: Path, *args: str, variables: Mapping[str, str] = {}, **options: Any) -> subprocess.Popen[str]:
     environ = {name: value for name, value in os.environ.items() if not name.startswith("TGATE_")}
+    environ.update(variables)
     return subprocess.Popen(
         [sys.executable, "-m", "streams", *args],
         cwd=directory,
@@ -100,6 +102,24 @@ def test_a_second_up_in_the_directory_leaves_the_first_one_its_address(
         finally:
             second.kill()
     assert (tmp_path / ADDRESS_FILE).read_text() == first
+
+
+def test_up_and_worker_run_on_brokers_that_are_named(bare: Topics, tmp_path: Path) -> None:
+    with _tgate(tmp_path, "up", variables=bare.environ, stderr=subprocess.PIPE) as process:
+        try:
+            said = _read_until(process, "ready")
+            assert f"broker: yours on {bare.environ['TGATE_BOOTSTRAP_SERVERS']}" in said
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()
+    with _tgate(tmp_path, "worker", variables=bare.environ, stderr=subprocess.PIPE) as process:
+        try:
+            _read_until(process, "ready")
+            process.send_signal(signal.SIGINT)
+            assert process.wait(PATIENCE_S) == 0
+        finally:
+            process.kill()
 
 
 def test_a_signal_before_the_worker_runs_ends_the_broker_too(up: subprocess.Popen[str]) -> None:

@@ -2,13 +2,12 @@
 
 from collections.abc import Iterable
 
-from scenario import make_score, make_trace, ms
-
 from streams.core.log import LogFold, LogRecord, PartitionState, Source
 from streams.core.model import Candidate, EvalRequest, JournalEntry, Report, SessionOutput, TurnSettled
 from streams.core.rules import Rules
 from streams.core.session import Tick
 from streams.core.state import SessionState
+from tests.core.scenario import make_score, make_trace, ms
 
 
 class Log:

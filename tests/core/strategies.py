@@ -1,10 +1,10 @@
 """Random logs: a few sessions, traces and metrics that meet often, and a clock that sometimes stumbles."""
 
 from hypothesis import strategies as st
-from logbook import Log
-from scenario import ANNOTATION, FAILED, PENDING
 
 from streams.core.model import ScoreStatus, TraceStatus
+from tests.core.logbook import Log
+from tests.core.scenario import ANNOTATION, FAILED, PENDING
 
 SESSIONS = ("s", "t")
 TRACES = tuple("abcdef")

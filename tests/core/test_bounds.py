@@ -1,10 +1,9 @@
 """What a session holds undecided stays bounded: the oldest goes first, with what it has."""
 
-from scenario import ANNOTATION, Story, brief, journaled, of
-
 from streams.core.model import JournalEntry, TraceStatus
 from streams.core.state import MAX_HELD_BYTES
 from streams.core.text import cut, plain
+from tests.core.scenario import ANNOTATION, Story, brief, journaled, of
 
 OVERFLOW = ("journal", "overflow", "undecided_traces")
 

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 import pytest
-from scenario import brief, ms
 
 from streams.core.breaker import BreakerState, Held, step
 from streams.core.model import (
@@ -18,6 +17,7 @@ from streams.core.model import (
     Severity,
     TurnSettled,
 )
+from tests.core.scenario import brief, ms
 
 CLOSED = BreakerState()
 VALUES = (("t1", "task_completion", 0.3), (None, "outcome_correct", 0.0))

@@ -1,10 +1,9 @@
 """The fold of the candidates log: repeats, several sources, restarts."""
 
-from test_breaker import candidate
-
 from streams.core.breaker import BreakerState
 from streams.core.candidates import CandidateFold, CandidatePartitionState, CandidateRecord
 from streams.core.model import BreakerReset, Candidate, Position
+from tests.core.test_breaker import candidate
 
 BEGINNING = CandidatePartitionState()
 

@@ -1,8 +1,7 @@
 """Turns that cost controls leave out."""
 
-from scenario import Story, brief, journaled, of
-
 from streams.core.model import EvalRequest, JournalEntry
+from tests.core.scenario import Story, brief, journaled, of
 
 
 def skipped(trace: str, reason: str) -> list[tuple]:

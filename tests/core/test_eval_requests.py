@@ -1,8 +1,7 @@
 """What evaluators are asked, how often, and what follows when they stay silent."""
 
-from scenario import Story, brief, found, of
-
 from streams.core.model import EvalRequest
+from tests.core.scenario import Story, brief, found, of
 
 TIER1 = ("task_completion", "coherence")
 TIER2 = ("tool_correctness", "argument_correctness")

@@ -1,9 +1,9 @@
 """What the tiers say about a turn, and how severe it is."""
 
 import pytest
-from scenario import PENDING, Story, brief, found, of
 
 from streams.core.model import Candidate, GateSnapshot, Severity
+from tests.core.scenario import PENDING, Story, brief, found, of
 
 TIER2 = ("tool_correctness", "argument_correctness")
 

@@ -1,12 +1,12 @@
 """The fold of one log partition: time, repeats, ticks, expiry, restarts."""
 
 import pytest
-from logbook import Log, Worker, fold_all
-from scenario import brief, ms
 
 from streams.core.log import LogFold, PartitionState, Source
 from streams.core.model import JournalEntry
 from streams.core.rules import Rules
+from tests.core.logbook import Log, Worker, fold_all
+from tests.core.scenario import brief, ms
 
 DAY = 86_400
 DECIDED = [("report", "s/a", "quiet"), ("settled", "s/a", "none", "quiet")]

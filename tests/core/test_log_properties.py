@@ -2,10 +2,10 @@
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logbook import Log, Worker, fold_all, identity
-from strategies import SESSIONS, logs
 
 from streams.core.model import Candidate, EvalRequest, TurnSettled
+from tests.core.logbook import Log, Worker, fold_all, identity
+from tests.core.strategies import SESSIONS, logs
 
 cuts = st.integers(0, 60)
 relaxed = settings(max_examples=60, deadline=None)

@@ -2,10 +2,9 @@
 
 from dataclasses import replace
 
-from scenario import Story, brief, of
-
 from streams.core.model import Candidate, JournalEntry, Lane, Position, ReportScore, ScoreStatus
 from streams.core.notices import NoticeState, decide
+from tests.core.scenario import Story, brief, of
 
 TIER2 = ("tool_correctness", "argument_correctness")
 STALL = ("candidate", "trend", "stall:task_completion")

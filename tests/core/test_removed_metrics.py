@@ -1,8 +1,7 @@
 """What is kept of metrics that the rules name no longer: nothing, also for sessions that slept through it."""
 
-from logbook import Log, Worker, fold_all
-
 from streams.core.gate import GateState
+from tests.core.logbook import Log, Worker, fold_all
 
 STYLE = ("task_completion", "coherence", "style")
 

@@ -1,10 +1,10 @@
 """Rules as a value, and what a session does at the record that switches them."""
 
 import pytest
-from scenario import Story, brief, found, of
 
 from streams.core.model import EvalRequest
 from streams.core.rules import Rules, seconds
+from tests.core.scenario import Story, brief, found, of
 
 QUIET_A = [("report", "s/a", "quiet"), ("settled", "s/a", "none", "quiet")]
 
@@ -134,6 +134,19 @@ def test_a_new_tier_1_metric_is_asked_for_even_while_tier_2_is_out():
     story.switch(request_evals=True, gate_window=1, tier1_metrics=("task_completion", "coherence", "style"))
     requests = [item for item in of(EvalRequest, story.outputs) if "style" in item.metrics]
     assert [(item.tier, item.trace_ids) for item in requests] == [(1, ("a",))]
+
+
+def test_no_request_is_made_twice_when_a_switch_leads_back_to_a_lower_tier():
+    rules = {"request_evals": True, "gate_window": 1, "enable_tier3": True}
+    story = Story(**rules)
+    story.turn("z", 0.3, at=0)
+    story.turn("a", 0.3, at=1)
+    story.score("tool_correctness", 0.1, "a")
+    story.score("argument_correctness", 0.9, "a")
+    story.switch(tier2_metrics=("tool_correctness", "argument_correctness", "style"), **rules)
+    story.score("style", 0.9, "a")
+    made = [(item.run_id, item.attempt) for item in of(EvalRequest, story.outputs)]
+    assert len(made) == len(set(made))
 
 
 def test_the_gate_is_folded_under_the_rules_in_force_at_the_decision():

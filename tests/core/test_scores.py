@@ -1,9 +1,9 @@
 """Which of several scores stands, what resolves a metric, and what comes too late."""
 
 import pytest
-from scenario import ANNOTATION, FAILED, PENDING, Story, brief, found, journaled, of
 
 from streams.core.model import JournalEntry, ScoreStatus
+from tests.core.scenario import ANNOTATION, FAILED, PENDING, Story, brief, found, journaled, of
 
 SUCCESS = ScoreStatus.SUCCESS
 SUPERSEDED = [("journal", "superseded", "already_resolved")]

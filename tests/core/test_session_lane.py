@@ -1,10 +1,10 @@
 """Scores of whole sessions: detectors in log order, reports run by run."""
 
 import pytest
-from scenario import FAILED, PENDING, Story, brief, found, of
 
 from streams.core.model import Candidate, Lane
 from streams.core.notices import NoticeState
+from tests.core.scenario import FAILED, PENDING, Story, brief, found, of
 
 RELIABILITY, CONSISTENCY = "agent_reliability", "agent_consistency"
 

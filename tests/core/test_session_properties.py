@@ -5,14 +5,14 @@ from random import Random
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from logbook import Worker, fold_all
-from scenario import Story
-from strategies import METRICS, RULES, SESSIONS, VALUES, logs
 
 from streams.core.log import LogFold
 from streams.core.model import Position
 from streams.core.session import next_due
 from streams.core.state import SessionState, weight
+from tests.core.logbook import Worker, fold_all
+from tests.core.scenario import Story
+from tests.core.strategies import METRICS, RULES, SESSIONS, VALUES, logs
 
 relaxed = settings(max_examples=60, deadline=None)
 

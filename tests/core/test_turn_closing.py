@@ -1,9 +1,9 @@
 """Which traces make a turn, what closes it, and in which order turns are decided."""
 
 import pytest
-from scenario import Story, brief, make_trace, ms, of
 
 from streams.core.model import Candidate, JournalEntry, TraceStatus
+from tests.core.scenario import Story, brief, make_trace, ms, of
 
 QUIET = "quiet"
 

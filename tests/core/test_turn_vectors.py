@@ -3,10 +3,10 @@
 from random import Random
 
 import pytest
-from scenario import Story, of
-from vectors import cases
 
 from streams.core.model import Candidate, Decision, EvalRequest, Report
+from tests.core.scenario import Story, of
+from tests.core.vectors import cases
 
 TIER1 = ("task_completion", "coherence")
 CASES = cases("turns")

@@ -1,9 +1,9 @@
 """Scores of traces that nobody announced, and traces that come after the fact."""
 
 import pytest
-from scenario import ANNOTATION, Story, brief, found, journaled, ms, of
 
 from streams.core.model import JournalEntry, TraceStatus
+from tests.core.scenario import ANNOTATION, Story, brief, found, journaled, ms, of
 
 QUIET_A = [("report", "s/a", "quiet"), ("settled", "s/a", "none", "quiet")]
 

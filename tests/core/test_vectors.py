@@ -1,7 +1,6 @@
 """Gate, detectors, dedup and breaker against every vector, to the last bit."""
 
 import pytest
-from vectors import cases
 
 from streams.core.breaker import BreakerState, admit
 from streams.core.detectors import session_detectors
@@ -19,6 +18,7 @@ from streams.core.model import (
 )
 from streams.core.notices import NoticeState, decide, severity
 from streams.core.rules import Rules
+from tests.core.vectors import cases
 
 
 @pytest.mark.parametrize("case", cases("gate"), ids=range(len(cases("gate"))))

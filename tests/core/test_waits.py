@@ -1,7 +1,8 @@
 """How long a turn waits when scores come from elsewhere; waits run out at ticks only."""
 
 import pytest
-from scenario import FAILED, PENDING, Story, brief, found, ms
+
+from tests.core.scenario import FAILED, PENDING, Story, brief, found, ms
 
 
 def stalled(**rules) -> Story:

@@ -27,6 +27,7 @@ from streams.engine import (
     Tuning,
     abilities,
     faust_app,
+    run_worker,
 )
 
 PARTITIONS = 4

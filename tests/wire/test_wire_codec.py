@@ -189,6 +189,14 @@ def test_another_record_and_bytes_too_many_or_too_few_are_refused():
         back(BreakerState, value)
 
 
+def test_a_negative_length_is_refused():
+    value = WIRE.write_internal(SessionState("s" * 100))
+    assert value[BODY : BODY + 2] == varint(100)
+    for length in (varint(-100), b"\x01"):
+        with pytest.raises(SchemaMismatch, match="a length is negative"):
+            back(SessionState, value[:BODY] + length + value[BODY + 2 :])
+
+
 def test_a_field_in_only_one_of_class_and_schema_is_found_out(monkeypatch):
     schema = dict(schemas.schema("GateState"))
     schema["fields"] = schema["fields"][1:]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 
 from streams.core.model import Score, ScoreSource, ScoreStatus, Trace, TraceStatus
-from streams.errors import InvalidValue, TooLarge
+from streams.errors import InvalidValue, SchemaMismatch, TooLarge
 from streams.wire import Format, Wire
 from tests.wire.wire_published import scores, traces
 
@@ -107,7 +107,7 @@ def test_a_json_number_or_boolean_is_taken(number):
 @pytest.mark.parametrize(
     "value",
     [
-        *["nan", "NaN", "inf", "-inf", "Infinity", "1.01", "-0.1", "1_0", "0x1", "half", "٠", "0,5"],
+        *["nan", "NaN", "inf", "-inf", "Infinity", "1.01", "-0.1", "1_0", "0x1", "half", "\u0660", "0,5"],
         *("", " 0.5", "0.5 ", "0." + "1" * 300, None, True, False, [], {}, 2),
     ],
 )
@@ -153,15 +153,19 @@ def test_the_session_may_be_named_by_the_key(read):
             read(key, session_id=None)
 
 
-@pytest.mark.parametrize("field", ["trace_id", "session_id", "project", "name"])
-@pytest.mark.parametrize("value", ["", "x" * 257, "é" * 129])
-def test_ids_and_names_are_1_to_256_bytes(field, value):
-    assert read_trace(**{field: "é" * 128})
-    with pytest.raises(InvalidValue, match=rf"^{field} is '.*, expected 1 to 256 bytes of UTF-8$"):
-        read_trace(**{field: value})
-    if field != "project":
-        with pytest.raises(InvalidValue, match=rf"^{field} is '.*, expected 1 to 256 bytes of UTF-8$"):
-            read_score(**{field: value})
+@pytest.mark.parametrize(
+    ("read", "field"),
+    [
+        *((read_trace, field) for field in ("trace_id", "session_id", "project")),
+        *((read_score, field) for field in ("trace_id", "session_id", "name")),
+    ],
+)
+@pytest.mark.parametrize("value", ["", "x" * 257, "é" * 129, "a\nb", "\x1b[2J", "\u202eab"])
+def test_ids_are_1_to_256_bytes_without_control_characters(read, field, value):
+    assert read(**{field: "é" * 128})
+    expected = "expected 1 to 256 bytes of UTF-8, without control characters$"
+    with pytest.raises(InvalidValue, match=rf"^{field} is '.*, {expected}"):
+        read(**{field: value})
 
 
 @pytest.mark.parametrize(
@@ -185,7 +189,8 @@ def test_ids_and_names_are_1_to_256_bytes(field, value):
         ({"metadata": "[]"}, r"metadata is '\[\]', expected JSON text of one object"),
         ({"metadata": "{"}, "metadata is '{', expected JSON text of one object"),
         ({"metadata": []}, r"metadata is '\[\]', expected JSON text of one object"),
-        ({"spans": [SPAN, {"span_id": "2"}]}, r"spans\[1\].name is missing, expected text"),
+        ({"spans": [SPAN, {"name": "2"}]}, r"spans\[1\].span_id is missing, expected text"),
+        ({"name": "x" * 257}, "name is .* expected at most 256 bytes"),
         ({"spans": [SPAN | {"span_id": ""}]}, r"spans\[0\].span_id is '', expected 1 to 256 bytes"),
         ({"spans": [SPAN | {"kind": "tool"}]}, r"spans\[0\].kind is 'tool', expected AGENT, TOOL"),
         ({"spans": [SPAN | {"cost": -1}]}, r"spans\[0\].cost is -1.0, expected a number that is not negative"),
@@ -234,8 +239,18 @@ def test_defaults_are_not_shared():
 def test_what_is_published_is_checked_first():
     with pytest.raises(InvalidValue, match="value is '2'"):
         WIRE.write_input("Score", SCORE | {"value": "2"})
-    with pytest.raises(InvalidValue, match="name is missing"):
-        WIRE.write_input("Trace", {"trace_id": "t", "status": "COMPLETED", "started_at": 1})
+    with pytest.raises(InvalidValue, match="status is missing"):
+        WIRE.write_input("Trace", {"trace_id": "t", "started_at": 1})
     with pytest.raises(TooLarge):
         Wire("json", max_bytes=1000).write_input("Trace", TRACE | {"input": "x" * 1000})
     assert json.loads(WIRE.write_input("Score", {"score_id": "a", "name": "m", "value": 1}))["session_id"] is None
+
+
+@pytest.mark.parametrize(("name", "fields"), [("Trace", TRACE), ("Score", SCORE)])
+def test_avro_with_bytes_left_over_or_missing_is_refused(name, fields):
+    value = WIRE.write_input(name, fields, "avro")
+    read = WIRE.read_trace if name == "Trace" else WIRE.read_score
+    assert read(value, None, TIME)
+    for bad in (value + b"\0", value[:-1], value[:10]):
+        with pytest.raises(SchemaMismatch):
+            read(bad, None, TIME)

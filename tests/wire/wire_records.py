@@ -30,7 +30,7 @@ RECORDS = (LogRecord, *OUTPUTS, *STATES)
 TOP = ("Trace", "Score", *(shapes.schema_name(made) for made in RECORDS))
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
-ids = st.text(st.characters(codec="utf-8"), min_size=1, max_size=12)
+ids = st.text(st.characters(codec="utf-8").filter(str.isprintable), min_size=1, max_size=12)
 longs = st.integers(-(2**63), 2**63 - 1)
 rules = st.sampled_from([Rules(), Rules(gate_window=3, thresholds={"coherence": 0.4})])
 
