@@ -12,8 +12,11 @@ TgateError
 │   └── TooLarge         longer than a record may be
 ├── RegistryUnavailable  the schema registry does not answer: try again
 ├── SchemaNotRegistered  there is no schema id to frame our own records with
-└── UnreadableState      a stored state is not one
-    └── NewerState       a state or a record of our own logs was written by a newer version: stop
+├── UnreadableState      a stored state is not one
+│   └── NewerState       a state or a record of our own logs was written by a newer version: stop
+├── CoreFailure          the rules raised on a valid record: a bug, and a dead letter
+├── RecordingMissing     the demo's sessions are not in this installation
+└── WorkerEnded          a worker that was started for something ended before it was done
 
 Every message says what was tried, what was refused and what to do about it.
 """
@@ -94,6 +97,10 @@ class UnreadableState(TgateError):
 
 class NewerState(UnreadableState):
     """A stored state, or a record of our own logs, was written by a newer version."""
+
+
+class CoreFailure(TgateError):
+    """The rules raised on a valid record, which is a bug: the record counts as absent and goes to the dead letters."""
 
 
 class RecordingMissing(TgateError):

@@ -3,12 +3,13 @@
 from aiokafka import ConsumerRecord
 
 from streams import tables
-from streams.agents.outbox import Outbox
+from streams.agents.outbox import Outbox, Output
 from streams.agents.stage import FoldStage
 from streams.core.breaker import BreakerState
 from streams.core.candidates import CandidateFold, CandidateRecord
 from streams.core.candidates import CandidatePartitionState as Place
-from streams.engine import Out, PartitionState, Publisher
+from streams.core.model import StepFailed
+from streams.engine import PartitionState, Publisher
 from streams.wire import Wire
 
 
@@ -30,8 +31,8 @@ class BreakerStage(FoldStage[CandidateFold, CandidateRecord]):
     def read(self, record: ConsumerRecord) -> CandidateRecord:
         return CandidateRecord(record.offset, self._wire.read_candidate(record.value))
 
-    def apply(self, fold: CandidateFold, read: CandidateRecord) -> list[Out]:
-        return self._outbox.records(fold.apply(read))
+    def apply(self, fold: CandidateFold, read: CandidateRecord) -> tuple[Output | StepFailed, ...]:
+        return fold.apply(read)
 
     def remember(self, fold: CandidateFold, partition: int) -> tables.Changes:
         return tables.changes(fold.flush(), fold.state, partition)

@@ -54,10 +54,6 @@ class Outbox:
         self._topics = topics
         self._counts = counts
 
-    def records(self, outputs: Iterable[Output]) -> list[Out]:
-        """Return one record an output, in order."""
-        return [self.record(output) for output in outputs]
-
     def record(self, output: Output) -> Out:
         role = ROLES[type(output)]
         value = self._wire.write_internal(output) if role in INTERNAL else self._wire.write(output)

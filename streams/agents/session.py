@@ -4,13 +4,13 @@ import structlog
 from aiokafka import ConsumerRecord
 
 from streams import tables
-from streams.agents.outbox import Outbox
+from streams.agents.outbox import Outbox, Output
 from streams.agents.stage import FoldStage
 from streams.core.log import LogFold, LogRecord
 from streams.core.log import PartitionState as Place
-from streams.core.model import JournalEntry, JournalKind
+from streams.core.model import JournalEntry, JournalKind, StepFailed
 from streams.core.state import SessionState
-from streams.engine import Out, PartitionState, Publisher
+from streams.engine import PartitionState, Publisher
 from streams.wire import Wire
 
 log = structlog.get_logger(__name__)
@@ -38,12 +38,12 @@ class SessionStage(FoldStage[LogFold, LogRecord]):
     def read(self, record: ConsumerRecord) -> LogRecord:
         return self._wire.read_log_record(record.value, record.offset, record.timestamp)
 
-    def apply(self, fold: LogFold, read: LogRecord) -> list[Out]:
-        outputs = [output for _, found in fold.apply(read) for output in found]
+    def apply(self, fold: LogFold, read: LogRecord) -> list[Output | StepFailed]:
+        outputs: list[Output | StepFailed] = [output for _, found in fold.apply(read) for output in found]
         for output in outputs:
             if isinstance(output, JournalEntry) and output.kind is JournalKind.LATE and output.detail:
                 log.warning("late_score", session=output.session_id, metric=output.metric, reason=output.reason)
-        return self._outbox.records(outputs)
+        return outputs
 
     def remember(self, fold: LogFold, partition: int) -> tables.Changes:
         touched, expired = fold.flush()

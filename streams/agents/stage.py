@@ -1,14 +1,19 @@
 """What the folding stages share: compute, publish, remember, in that order, and start over from memory on failure."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Generic, Protocol, TypeVar
 
+import structlog
 from aiokafka import ConsumerRecord
 
-from streams.agents.outbox import Outbox
+from streams.agents.outbox import Outbox, Output
+from streams.core.model import StepFailed
 from streams.engine import Batch, Out, PartitionState, Publisher
-from streams.errors import InvalidRecord
+from streams.errors import CoreFailure, InvalidRecord
 from streams.tables import Changes
+
+log = structlog.get_logger(__name__)
 
 
 class Fold(Protocol):
@@ -42,7 +47,7 @@ class FoldStage(ABC, Generic[F, R]):
         """
 
     @abstractmethod
-    def apply(self, fold: F, read: R) -> list[Out]:
+    def apply(self, fold: F, read: R) -> Iterable[Output | StepFailed]:
         """Fold one record and return what it puts out."""
 
     @abstractmethod
@@ -74,7 +79,12 @@ class FoldStage(ABC, Generic[F, R]):
             except InvalidRecord as error:
                 outs.append(self._outbox.dead_letter(record, error))
                 continue
-            outs.extend(self.apply(fold, read))
+            for output in self.apply(fold, read):
+                if isinstance(output, StepFailed):
+                    outs.append(self._outbox.dead_letter(record, CoreFailure(output.error)))
+                    log.error("step_failed", name=output.name, error=output.error, offset=record.offset)
+                else:
+                    outs.append(self._outbox.record(output))
         fold.position = batch.next_offset
         await self._publisher.publish(outs)
         await batch.state.commit(self.remember(fold, batch.partition))

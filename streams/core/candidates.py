@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from streams.core import breaker
 from streams.core.breaker import BreakerState
-from streams.core.model import BreakerOutput, BreakerReset, Candidate
+from streams.core.model import BreakerOutput, BreakerReset, Candidate, StepFailed
 
 
 class CandidateRecord(NamedTuple):
@@ -58,7 +58,10 @@ class CandidateFold:
         state = self.get(record.project) or BreakerState()
         if state.offset >= record.offset:
             return ()  # stored before a crash, when the position record was not yet
-        state, outputs = breaker.step(state, body, self.now)
+        try:
+            state, outputs = breaker.step(state, body, self.now)
+        except Exception as error:  # noqa: BLE001 - a bug of ours must not stop the stream: the candidate counts as absent
+            outputs = (StepFailed(record.project, f"{type(error).__name__}: {error}"),)
         self.touched[record.project] = state._replace(offset=record.offset)
         return outputs
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from streams.core import session
 from streams.core.ids import digest
-from streams.core.model import JournalEntry, JournalKind, Position, Score, SessionOutput, Trace
+from streams.core.model import JournalEntry, JournalKind, Position, Score, SessionOutput, StepFailed, Trace
 from streams.core.rules import Rules, seconds
 from streams.core.session import RulesChanged, SessionEvent, Tick
 from streams.core.state import SessionState
@@ -159,7 +159,7 @@ class LogFold:
             outputs: tuple[SessionOutput, ...] = ()
             # A state may be ahead: stored before a crash, when the position record was not yet.
             if state is None or state.offset < record.offset:
-                state, outputs = session.step(state, SessionEvent(session_id, self.now, position, body), self.rules)
+                state, outputs = _try(state, SessionEvent(session_id, self.now, position, body), self.rules)
                 self.touched[session_id] = state
             self._index(state)
             results.append((session_id, outputs))
@@ -219,3 +219,17 @@ class LogFold:
             detail=", ".join(tick.stuck_inputs),
             time=self.now,
         )
+
+
+def _try(
+    state: SessionState | None, event: SessionEvent, rules: Rules
+) -> tuple[SessionState, tuple[SessionOutput, ...]]:
+    """Step; a step that raises leaves the session as it was but for a mark, each time the log is folded."""
+    try:
+        return session.step(state, event, rules)
+    except Exception as error:  # noqa: BLE001 - whatever it is, it must not stop the stream
+        state = state or SessionState(event.session_id)
+        marked = state._replace(
+            failed_steps=state.failed_steps + 1, offset=event.position.offset, last_activity=event.now
+        )
+        return marked, (StepFailed(event.session_id, f"{type(error).__name__}: {error}"),)

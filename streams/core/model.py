@@ -329,5 +329,15 @@ class EvalRequest:
     requested_at: int
 
 
-SessionOutput = Report | Candidate | EvalRequest | TurnSettled | JournalEntry
-BreakerOutput = Notice | NeedsHuman | EvalCase | TurnSettled | JournalEntry
+@dataclass(frozen=True, slots=True)
+class StepFailed:
+    """A bug: the rules raised on a valid record. The fold goes on as if the record were not there."""
+
+    name: str
+    """The session or project whose step it was."""
+    error: str
+    """Class and message of the exception."""
+
+
+SessionOutput = Report | Candidate | EvalRequest | TurnSettled | JournalEntry | StepFailed
+BreakerOutput = Notice | NeedsHuman | EvalCase | TurnSettled | JournalEntry | StepFailed

@@ -124,6 +124,8 @@ class SessionState(NamedTuple):
     warned_late: bool = False
     held_bytes: int = 0
     """The weight of everything undecided, see `weight`."""
+    failed_steps: int = 0
+    """Records of this session that the rules raised on, which is a bug: each counts as absent."""
     offset: int = -1
     """The last log record applied."""
     last_activity: int = 0
@@ -210,6 +212,7 @@ class Draft:
             evaluated_close=self.evaluated_close,
             warned_late=self.warned_late,
             held_bytes=self.held_bytes,
+            failed_steps=self.state.failed_steps,
             offset=self.position.offset,
             last_activity=self.now,
         )

@@ -98,3 +98,40 @@ def test_text_is_cut_to_whole_characters():
 def test_text_for_notices_is_printable():
     assert plain("a\x1b[31mb\u202ec\nd", 100) == "a [31mb c d"
     assert plain("plain", 3) == "pla"
+
+
+def crowded(traces: int, **scores) -> Story:
+    """Return a session whose last turn has *traces* traces with long ids and reasons, all fallen back."""
+    story = Story(max_turn_traces=2000)
+    story.turn("past", 0.9, at=0)
+    names = [f"{number:0256}" for number in range(traces)]
+    for number, name in enumerate(names):
+        for metric in ("task_completion", "coherence", "politeness"):
+            story.score(metric, 0.1, name, at=1, reason="x" * 256)
+        story.trace(name, 1, started=1 + number, ends_turn=False)
+    for metric, value in scores.items():
+        story.score(metric, value)
+    story.trace("last", 9, started=1 + traces)
+    for _ in range(3):
+        story.tick(story.now + 2)
+    return story
+
+
+def test_a_crowded_report_shows_what_alerts_before_all_else():
+    report = crowded(200).reports[-1]
+    assert {score.metric for score in report.scores} == {"task_completion", "coherence"}
+    assert all(score.conditions for score in report.scores)
+    assert len(report.scores) < 400
+    assert report.flagged_traces == tuple(dict.fromkeys(score.trace_id for score in report.scores))
+
+
+def test_a_crowded_report_is_as_severe_as_its_signatures():
+    report = crowded(200, outcome_correct=0.0).reports[-1]
+    assert report.signatures == ("breach:outcome_correct", "regression:coherence", "regression:task_completion")
+    assert report.severity == "breach"
+    assert "breach" in {condition for score in report.scores for condition in score.conditions}
+
+
+def test_a_report_of_few_scores_shows_them_all_however_long():
+    report = crowded(20).reports[-1]
+    assert len(report.scores) == 3 * 20 + 2 + 2

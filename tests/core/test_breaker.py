@@ -189,3 +189,9 @@ def test_every_output_has_an_id_of_its_own():
     settled = [item.settled_id for item in outputs if isinstance(item, TurnSettled)]
     ids = [item for item, output in zip(own, outputs, strict=True) if not isinstance(output, TurnSettled)]
     assert len({*ids, *settled}) == len(outputs)
+
+
+def test_what_is_held_of_a_notice_with_many_signatures_is_bounded():
+    many = tuple(f"breach:{number:0120}" for number in range(8))
+    state, _ = run(candidate(1, 0, signatures=many))
+    assert state.held[0].signatures == many[:3]
