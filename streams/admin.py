@@ -22,6 +22,8 @@ from streams.topics import (
 )
 
 ALREADY_EXISTS = 36
+MAX_DEAD_LETTER_BYTES = 32 * 1024 * 1024
+"""A dead letter holds the whole of what could not be taken, also when that was its size."""
 SAME_COUNTS = ((SESSION_LOG, (TRACES, EVAL_REQUESTS, SESSION_STATES)), (NOTICE_CANDIDATES, (BREAKER_STATES,)))
 """Topics whose partition counts must stay equal; the table's count is the one that its state was stored under."""
 
@@ -44,7 +46,8 @@ def topic_config(topic: Topic, settings: Settings) -> dict[str, str]:
         config["retention.ms"] = str(-1 if retention < 0 else round(retention * 1000))
     if topic.log_append_time:
         config["message.timestamp.type"] = "LogAppendTime"
-    config["max.message.bytes"] = str(settings.max_record_bytes + 100_000)
+    limit = MAX_DEAD_LETTER_BYTES if topic.schema is None else settings.max_record_bytes
+    config["max.message.bytes"] = str(limit + 100_000)
     return config
 
 

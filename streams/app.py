@@ -11,6 +11,7 @@ from faust.types import TP
 
 from streams import admin, tables
 from streams.agents.breaker import BreakerStage
+from streams.agents.gaps import GapJournal
 from streams.agents.ingest import Ingest
 from streams.agents.outbox import Outbox
 from streams.agents.owner import Owner
@@ -27,6 +28,7 @@ from streams.engine import (
     abilities,
     faust_app,
 )
+from streams.engine.tuning import DEVELOPMENT
 from streams.security import connection
 from streams.settings import Settings, load
 from streams.topics import (
@@ -68,7 +70,7 @@ def build(settings: Settings, ready: Ready) -> faust.App:
     """Return the Faust app: ingest, session and breaker agents, and the owner's ticks."""
     topics = named(settings.topic_names)
     wire = Wire.of(settings)
-    publisher = Publisher(ready.connection, idempotent=ready.abilities.fences, max_record=settings.max_record_bytes)
+    publisher = Publisher(ready.connection, idempotent=ready.abilities.fences, max_record=admin.MAX_DEAD_LETTER_BYTES)
     offsets = Offsets(ready.connection, lists_ends=ready.abilities.fences)
     outbox = Outbox(wire, topics, ready.counts)
     ingest = Ingest(publisher, outbox, wire, offsets, topics, ready.counts[SESSION_LOG])
@@ -79,6 +81,7 @@ def build(settings: Settings, ready: Ready) -> faust.App:
         for role in (TRACE_INGESTED, EVAL_SCORES)
         for partition in range(ready.counts[role])
     )
+    gaps = GapJournal(publisher, outbox)
     owner = Owner(settings, session.folds, inputs, publisher, outbox, wire, offsets)
     own_log = Reading(contiguous=True, max_records=settings.batch_max_records)
     any_order = Reading(by_time=True, max_records=settings.batch_max_records)
@@ -109,9 +112,11 @@ def build(settings: Settings, ready: Ready) -> faust.App:
         ],
         abilities=ready.abilities,
         datadir=Path(settings.state_dir) / "faust",
-        tuning=Tuning(session_timeout_s=settings.session_timeout_s),
+        tuning=Tuning(session_timeout_s=settings.session_timeout_s) if ready.abilities.fences else DEVELOPMENT,
         max_record=settings.max_record_bytes,
+        on_gap=gaps.note,
     )
+    app.task(gaps.run)
     app.task(owner.run)
 
     async def stop(*_: object, **__: object) -> None:

@@ -224,7 +224,7 @@ class Settings(BaseModel):
         5.0, description="a worker whose clock is further off the brokers' appends no ticks"
     )
     session_timeout_s: Annotated[float, Field(ge=1, le=1800)] = Field(
-        30.0, description="the group drops a worker silent for this long"
+        15.0, description="the group drops a worker silent for this long; the embedded broker has its own"
     )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="what is logged")
     log_format: Literal["console", "json"] = Field("console", description="how it is logged")

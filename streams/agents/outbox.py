@@ -5,6 +5,7 @@ from typing import Any
 
 from aiokafka import ConsumerRecord
 
+from streams.admin import MAX_DEAD_LETTER_BYTES
 from streams.core.model import (
     Candidate,
     EvalCase,
@@ -42,6 +43,7 @@ ROLES: Mapping[type[Any], str] = {
     NeedsHuman: NEEDS_HUMAN,
     EvalCase: EVAL_CASES,
 }
+ROOM_FOR_HEADERS = 100_000
 INTERNAL = frozenset({NOTICE_CANDIDATES, EVAL_REQUESTS})
 """Topics that only our own stages read: Avro always, whatever the output format."""
 
@@ -84,7 +86,11 @@ class Outbox:
             "dlq-message": error,
         }
         headers = [*record.headers, *((name, str(value).encode("utf-8", "replace")) for name, value in said.items())]
-        return self.to(DEAD_LETTERS, record.key, record.value, headers=headers)
+        value = record.value
+        if value is not None and len(value) > MAX_DEAD_LETTER_BYTES - ROOM_FOR_HEADERS:
+            value = value[: MAX_DEAD_LETTER_BYTES - ROOM_FOR_HEADERS]
+            headers.append(("dlq-cut-from-bytes", str(len(record.value)).encode()))
+        return self.to(DEAD_LETTERS, record.key, value, headers=headers)
 
 
 def _key(output: Output) -> bytes:

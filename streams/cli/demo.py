@@ -78,7 +78,6 @@ def _settings(invocation: Invocation, running: RunningBroker, folder: Path) -> S
         "tier1_metrics": ["task_completion"],
         "tier2_metrics": ["tool_correctness"],
         "circuit_breaker_max_notices": BREAKER_LIMIT,
-        "session_timeout_s": 6.0,
         "state_dir": str(folder / "state"),
     }
     return load(invocation.config, {**demo, **invocation.overrides}).settings

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Final, Literal, NoReturn
+from typing import Literal, NoReturn
 
 import click
 from rich.text import Text
@@ -20,8 +20,6 @@ from streams.cli.worker import say_ready
 from streams.errors import TopicsWrong
 from streams.security import connection
 from streams.settings import Settings
-
-EMBEDDED_SESSION_TIMEOUT_S: Final = 6.0
 
 Broker = Literal["embedded", "kafka"]
 
@@ -85,11 +83,7 @@ def _settings(
         note("starting Apache Kafka, which takes some seconds ...")
     started: RunningBroker = stack.enter_context(apache_kafka(directory, port) if broker == "kafka" else embedded(port))
     note(("broker", "green"), f": {started.describe()}")
-    changes: dict[str, object] = {"bootstrap_servers": tuple(started.bootstrap.split(","))}
-    if not started.fences and invocation.loaded.sources["session_timeout_s"] == "default":
-        # The embedded broker lets a group begin only after half of this time.
-        changes["session_timeout_s"] = EMBEDDED_SESSION_TIMEOUT_S
-    return invocation.settings.model_copy(update=changes)
+    return invocation.settings.model_copy(update={"bootstrap_servers": tuple(started.bootstrap.split(","))})
 
 
 def _work(stack: ExitStack, settings: Settings) -> int:
