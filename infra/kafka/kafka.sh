@@ -8,14 +8,16 @@ jars="$here/jars"
 readonly here jars
 readonly usage="usage: kafka.sh resolve
        kafka.sh version
-       kafka.sh start  --dir DIR [--brokers 1|3] [--port P] [--only N]
+       kafka.sh start  --dir DIR [--brokers 1|3] [--port P] [--only N] [--extra FILE]
        kafka.sh stop   --dir DIR [--only N]
        kafka.sh kill   --dir DIR [--only N]     (kill -9, for tests)
        kafka.sh status --dir DIR
 
 Broker N listens on 127.0.0.1:P+N-1; the ports after those belong to the
 controllers. DIR keeps the data, and the number of brokers and the port of the
-last start. KAFKA_HEAP_OPTS overrides the heap, JAVA_HOME the java."
+last start. FILE has lines for every broker's server.properties, over those here
+(listeners, logins, an authorizer); DIR keeps a copy for the next start.
+KAFKA_HEAP_OPTS overrides the heap, JAVA_HOME the java."
 
 # Exit codes, for callers that act on them.
 readonly failed=1 wrong_usage=2 port_taken=3 missing=4
@@ -83,17 +85,25 @@ write_properties() {
   for n in $(seq 1 "$brokers"); do
     voters="$voters${voters:+,}$n@127.0.0.1:$((port + brokers + n - 1))"
   done
-  {
-    cat "$here/server.properties"
-    if [ "$brokers" -gt 1 ]; then cat "$here/cluster.properties"; fi
-    printf '\n# This broker.\n'
-    printf 'node.id=%s\n' "$node"
-    printf 'controller.quorum.voters=%s\n' "$voters"
-    printf 'listeners=PLAINTEXT://127.0.0.1:%s,CONTROLLER://127.0.0.1:%s\n' \
-      $((port + node - 1)) $((port + brokers + node - 1))
-    printf 'advertised.listeners=PLAINTEXT://127.0.0.1:%s\n' $((port + node - 1))
-    printf 'log.dirs=%s/data\n' "$(home "$node")"
-  } >"$(home "$node")/server.properties"
+  # Extra lines may hold passwords.
+  rm -f "$(home "$node")/server.properties"
+  (umask 077 && printed_properties >"$(home "$node")/server.properties")
+}
+
+printed_properties() { # of broker $node, whose controllers are $voters
+  cat "$here/server.properties"
+  if [ "$brokers" -gt 1 ]; then cat "$here/cluster.properties"; fi
+  printf '\n# This broker.\n'
+  printf 'node.id=%s\n' "$node"
+  printf 'controller.quorum.voters=%s\n' "$voters"
+  printf 'listeners=PLAINTEXT://127.0.0.1:%s,CONTROLLER://127.0.0.1:%s\n' \
+    $((port + node - 1)) $((port + brokers + node - 1))
+  printf 'advertised.listeners=PLAINTEXT://127.0.0.1:%s\n' $((port + node - 1))
+  printf 'log.dirs=%s/data\n' "$(home "$node")"
+  if [ -f "$dir/extra.properties" ]; then
+    printf '\n# From --extra: of two lines with one name the later one counts.\n'
+    cat "$dir/extra.properties"
+  fi
 }
 
 run_java() { # run_java HEAP CLASS ARGUMENTS...
@@ -187,6 +197,7 @@ start() {
     mv "$dir/cluster.id.new" "$dir/cluster.id"
   fi
   printf 'saved_brokers=%s\nsaved_port=%s\n' "$brokers" "$port" >"$dir/cluster.conf"
+  if [ -n "$extra" ]; then (umask 077 && cat "$extra" >"$dir/extra.properties"); fi
   local node started=""
   for node in $nodes; do
     if pid_of "$node" >/dev/null; then continue; fi
@@ -227,8 +238,8 @@ status() {
   return $all_run
 }
 
-read_arguments() { # sets $dir $brokers $port $nodes, and $saved_port
-  dir="" brokers="" port=""
+read_arguments() { # sets $dir $brokers $port $nodes $extra, and $saved_port
+  dir="" brokers="" port="" extra=""
   local only="" saved_brokers
   while [ $# -gt 0 ]; do
     [ $# -ge 2 ] || die $wrong_usage "$1 needs a value" "$usage"
@@ -237,6 +248,7 @@ read_arguments() { # sets $dir $brokers $port $nodes, and $saved_port
       --brokers) brokers=$2 ;;
       --port) port=$2 ;;
       --only) only=$2 ;;
+      --extra) extra=$2 ;;
       *) die $wrong_usage "unknown option $1" "$usage" ;;
     esac
     shift 2
@@ -245,6 +257,7 @@ read_arguments() { # sets $dir $brokers $port $nodes, and $saved_port
   case $dir in /*) ;; *) dir="$PWD/$dir" ;; esac
   # Kafka reads log.dirs as a comma-separated list of Java property text.
   case $dir in *[,\\]*) die $wrong_usage "--dir must not contain a comma or a backslash: $dir" ;; esac
+  [ -z "$extra" ] || [ -r "$extra" ] || die $wrong_usage "--extra $extra cannot be read"
   saved_brokers="" saved_port=""
   # shellcheck disable=SC1091
   if [ -f "$dir/cluster.conf" ]; then . "$dir/cluster.conf"; fi

@@ -47,7 +47,9 @@ class ApacheKafka(RunningBroker):
 
 
 @contextmanager
-def apache_kafka(directory: Path, port: int | None = None, brokers: int = 1) -> Iterator[ApacheKafka]:
+def apache_kafka(
+    directory: Path, port: int | None = None, brokers: int = 1, extra: Path | None = None
+) -> Iterator[ApacheKafka]:
     """Run Apache Kafka while the block lasts.
 
     It needs Java 17, and Maven for the first start. Ctrl-C in the terminal does
@@ -57,6 +59,7 @@ def apache_kafka(directory: Path, port: int | None = None, brokers: int = 1) -> 
     directory: for data, settings and logs; what it holds is kept and used again.
     port: of the first broker; without one, that of the last start, or a free one.
     brokers: 1, or a cluster of 3 with every record on each of them.
+    extra: a file of lines for server.properties, over ours: listeners, logins, an authorizer.
 
     Raises BrokerUnavailable when there is no source checkout, no Java or no start,
     and when brokers run on this directory already.
@@ -65,7 +68,7 @@ def apache_kafka(directory: Path, port: int | None = None, brokers: int = 1) -> 
     _refuse_second_start(directory)
     with when_we_die("bash", str(_SCRIPT), "stop", "--dir", str(directory)):
         try:
-            first = _start(directory, port, brokers)
+            first = _start(directory, port, brokers, extra)
             yield ApacheKafka(
                 bootstrap=",".join(f"{LOOPBACK}:{first + each}" for each in range(brokers)),
                 name=f"Apache Kafka {_kafka('version')}",
@@ -90,7 +93,7 @@ def _refuse_second_start(directory: Path) -> None:
         )
 
 
-def _start(directory: Path, port: int | None, brokers: int) -> int:
+def _start(directory: Path, port: int | None, brokers: int, extra: Path | None) -> int:
     """Start all brokers and return the port of the first."""
     # Each broker has a second port, for its controller.
     for chosen in ports_to_try(port or _last_port(directory), adjacent=2 * brokers):
@@ -98,6 +101,7 @@ def _start(directory: Path, port: int | None, brokers: int) -> int:
             _kafka(
                 *("start", "--dir", str(directory)),
                 *("--brokers", str(brokers), "--port", str(chosen)),
+                *(("--extra", str(extra)) if extra else ()),
             )
         except PortTaken as taken:
             refused = taken

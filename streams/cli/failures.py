@@ -1,5 +1,6 @@
 """What goes wrong, as one sentence on stderr and an exit code."""
 
+import asyncio
 import os
 import sys
 from collections.abc import Iterator
@@ -8,7 +9,6 @@ from typing import Final
 
 import click
 from aiokafka.errors import (
-    AuthenticationFailedError,
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
     KafkaConnectionError,
@@ -16,17 +16,24 @@ from aiokafka.errors import (
     NoBrokersAvailable,
     NodeNotReadyError,
     TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
 )
 
 from streams.cli.invocation import Invocation
 from streams.cli.output import clean, note
 from streams.errors import BadSettings, TgateError
+from streams.security import refusal
 
 FAILED: Final = 1
 MISUSED: Final = 2
 INTERRUPTED: Final = 130
 
-_FORBIDDEN = (ClusterAuthorizationFailedError, GroupAuthorizationFailedError, TopicAuthorizationFailedError)
+_FORBIDDEN = (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    TopicAuthorizationFailedError,
+    TransactionalIdAuthorizationFailed,
+)
 _UNREACHED = (KafkaConnectionError, NodeNotReadyError, NoBrokersAvailable, ConnectionError, TimeoutError)
 
 
@@ -48,7 +55,7 @@ def told(ctx: click.Context) -> Iterator[None]:
         say(_of_ours(error, ctx))
         ctx.exit(FAILED)
     except (KafkaError, ConnectionError, TimeoutError) as error:
-        say(explain(error, _address(ctx)))
+        say(_of_kafka(error, ctx))
         ctx.exit(FAILED)
 
 
@@ -67,8 +74,6 @@ def explain(error: BaseException, bootstrap: str) -> str:
             f"no broker answers at {bootstrap}; start one with `tgate up`, "
             "or name yours with --bootstrap HOST:PORT or the setting bootstrap_servers"
         )
-    if isinstance(error, AuthenticationFailedError):
-        return f"the broker at {bootstrap} refused the login: {error}; see the settings sasl_* and security_protocol"
     if isinstance(error, _FORBIDDEN):
         return f"the broker at {bootstrap} does not allow it: {error!r}; the login needs that right"
     return f"the broker at {bootstrap} refused: {error!r}"
@@ -77,7 +82,22 @@ def explain(error: BaseException, bootstrap: str) -> str:
 def _of_ours(error: TgateError, ctx: click.Context) -> str:
     """An engine error wraps what Kafka's client raised; that says more than the wrapping."""
     cause = error.__cause__
-    return explain(cause, _address(ctx)) if isinstance(cause, KafkaError | TimeoutError) else str(error)
+    return _of_kafka(cause, ctx) if isinstance(cause, KafkaError | TimeoutError) else str(error)
+
+
+def _of_kafka(error: BaseException, ctx: click.Context) -> str:
+    """A login or certificate that is refused reaches us as a broker that cannot be reached: ask which it is."""
+    if isinstance(error, _UNREACHED) and (said := _refusal(ctx)) is not None:
+        return said
+    return explain(error, _address(ctx))
+
+
+def _refusal(ctx: click.Context) -> str | None:
+    with suppress(BadSettings):
+        settings = ctx.ensure_object(Invocation).settings
+        if settings.security_protocol != "PLAINTEXT":
+            return asyncio.run(refusal(settings))
+    return None
 
 
 def _address(ctx: click.Context) -> str:

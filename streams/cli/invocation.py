@@ -73,6 +73,9 @@ def _take_overrides(ctx: click.Context, _: click.Parameter, values: tuple[str, .
         name, equals, value = given.partition("=")
         if not equals or not name.strip():
             raise click.BadParameter(f"{given!r} is not NAME=VALUE, such as gate_window=3", ctx=ctx)
+        if name.strip() == "sasl_password":
+            # Every user of the machine can list the arguments of a process.
+            raise click.BadParameter("sasl_password belongs into a file that sasl_password_file names", ctx=ctx)
         _of(ctx).overrides[name.strip()] = value
 
 

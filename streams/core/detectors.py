@@ -117,16 +117,20 @@ def quantile(values: tuple[float, ...], q: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (position - low)
 
 
-def session_detectors(rules: Rules, threshold: float) -> tuple[tuple[Condition, Detector], ...]:
-    """Return the detectors that *rules* switch on, in the order in which a report lists what they find."""
+def session_detectors(rules: Rules, threshold: float) -> tuple[tuple[Condition, Detector, bool], ...]:
+    """Return each condition with its detector and whether the rules watch it, in the order in which a report lists them.
+
+    Averages are kept also where they are not watched, so that a detector that is switched on knows the past.
+    """
     spans = rules.ewma_slow_span, rules.trend_min_samples
-    chosen: list[tuple[Condition, Detector]] = [(Condition.BREACH, Absolute(threshold))]
-    if rules.adaptive_threshold:
-        chosen.append((Condition.RELATIVE, Relative(spans[0], rules.adaptive_margin_drop, spans[1])))
-    if rules.enable_trend:
-        trend = Trend(rules.ewma_fast_span, spans[0], rules.trend_margin_cross, spans[1])
-        chosen.append((Condition.TREND, trend))
+    relative = Relative(spans[0], rules.adaptive_margin_drop, spans[1])
+    trend = Trend(rules.ewma_fast_span, spans[0], rules.trend_margin_cross, spans[1])
+    chosen: list[tuple[Condition, Detector, bool]] = [
+        (Condition.BREACH, Absolute(threshold), True),
+        (Condition.RELATIVE, relative, rules.adaptive_threshold),
+        (Condition.TREND, trend, rules.enable_trend),
+    ]
     if rules.percentile_window > 0:
         percentile = Percentile(rules.percentile_window, rules.percentile_floor, rules.trend_min_samples)
-        chosen.append((Condition.PERCENTILE, percentile))
+        chosen.append((Condition.PERCENTILE, percentile, True))
     return tuple(chosen)

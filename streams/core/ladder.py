@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from streams.core.gate import GateState
 from streams.core.model import OUTCOME_METRIC, Condition, GateSnapshot, ReportScore, Score, ScoreStatus
-from streams.core.rules import Rules, seconds
+from streams.core.rules import Rules
 from streams.core.scores import find
 from streams.core.state import Turn
 
@@ -66,7 +66,7 @@ def due_tier(turn: Turn, trajectory: Trajectory, rules: Rules) -> int:
     """Return the tier above 1 that the turn still has to wait for, or READY."""
     if not climbs(trajectory, rules):
         return READY
-    if turn.given_up < 2 and missing(turn, 2, rules):
+    if turn.tier <= 2 and turn.given_up < 2 and missing(turn, 2, rules):
         return 2
     if explains(turn, rules) and turn.given_up < 3 and missing(turn, 3, rules):
         return 3
@@ -78,13 +78,13 @@ def deadline(turn: Turn, rules: Rules) -> int | None:
     if turn.closed_at is None or turn.skip or turn.given_up >= turn.tier:
         return None
     if rules.request_evals and turn.attempt:
-        wait = seconds(rules.eval_deadline_s)
+        wait = rules.ms.eval_deadline
         if turn.attempt < rules.eval_retry_attempts:
-            wait += seconds(rules.eval_retry_backoff_s * turn.attempt)
+            wait += rules.ms.eval_retry_backoff * turn.attempt
         return turn.tier_since + wait
-    if turn.scored_at is None:
-        return turn.closed_at + seconds(rules.first_score_wait_s)
-    return max(turn.closed_at, turn.scored_at, turn.tier_since) + seconds(rules.score_wait_s)
+    if turn.scored_at is None and turn.tier == 1:
+        return turn.closed_at + rules.ms.first_score_wait
+    return max(turn.closed_at, turn.scored_at or 0, turn.tier_since) + rules.ms.score_wait
 
 
 def final_scores(turn: Turn, trajectory: Trajectory, rules: Rules) -> tuple[ReportScore, ...]:
@@ -169,6 +169,6 @@ def _others(turn: Turn, rules: Rules) -> list[ReportScore]:
     return [
         judge(rules, score, tier, trace.trace_id, judged=False)
         for trace in turn.traces
-        for score in trace.scores
+        for score in sorted(trace.scores, key=lambda score: score.name)
         if (tier := rules.tiers.get(score.name)) is None or (tier >= 2 and trace.trace_id != last)
     ]

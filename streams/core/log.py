@@ -8,7 +8,8 @@ from typing import NamedTuple
 from streams.core import session
 from streams.core.ids import digest
 from streams.core.model import JournalEntry, JournalKind, Position, Score, SessionOutput, StepFailed, Trace
-from streams.core.rules import Rules, seconds
+from streams.core.rules import Rules
+from streams.core.scores import SESSION_METRICS
 from streams.core.session import RulesChanged, SessionEvent, Tick
 from streams.core.state import SessionState
 
@@ -44,7 +45,9 @@ class PartitionState:
     sources: Mapping[tuple[str, str, int], int] = field(default_factory=dict)
     """(topic, topic id, partition) of an input -> last offset applied."""
     metrics_since: Mapping[str, int] = field(default_factory=dict)
-    """Metric -> offset of the rules record since which it has been named without a break."""
+    """`gate:` or `session:` metric -> offset of the rules record since which it has had that role without a break."""
+    forgotten_before: int = 0
+    """Sessions idle since before this time expired under earlier rules, and stay so."""
 
 
 Stepped = tuple[str | None, tuple[SessionOutput, ...]]
@@ -71,6 +74,7 @@ class LogFold:
         self.rules = state.rules
         self._sources = dict(state.sources)
         self._metrics_since = state.metrics_since
+        self._forgotten_before = state.forgotten_before
         self._load = load
         self._waits: list[tuple[int, str]] = []
         self._due: dict[str, int] = {}
@@ -80,7 +84,8 @@ class LogFold:
     @property
     def state(self) -> PartitionState:
         """Where the fold stands now."""
-        return PartitionState(self.position, self.now, self.rules, dict(self._sources), self._metrics_since)
+        sources, since = dict(self._sources), self._metrics_since
+        return PartitionState(self.position, self.now, self.rules, sources, since, self._forgotten_before)
 
     def restore(self, states: Iterable[SessionState]) -> None:
         """Rebuild the indexes of waits and of activity from stored states."""
@@ -96,11 +101,12 @@ class LogFold:
 
     def apply(self, record: LogRecord) -> list[Stepped]:
         """Fold one record; returns (session id, outputs) in session_id order, none for the partition itself."""
+        before = self.now
         if self._advance(record):
             return []
         match record.body:
             case Rules():
-                return self._switch(record, record.body)
+                return self._switch(record, record.body, before)
             case Tick():
                 return self._tick(record, record.body)
             case _:
@@ -112,7 +118,7 @@ class LogFold:
         touched, self.touched = self.touched, {}
         if not self.rules:
             return touched, []
-        horizon = self.now - seconds(self.rules.session_ttl_s)
+        horizon = self._horizon(self.now)
         expired: list[str] = []
         for session_id, last_activity in self._active.items():
             if last_activity >= horizon:
@@ -128,9 +134,15 @@ class LogFold:
         state = self.touched.get(session_id) or self._load(session_id)
         if state is None or self.rules is None:
             return state
-        if self.now - state.last_activity > seconds(self.rules.session_ttl_s):
+        if state.last_activity < self._horizon(self.now):
             return None
         return self._without_removed_metrics(state)
+
+    def _horizon(self, now: int) -> int:
+        """Return the time before which a session must have been idle to have expired at *now*."""
+        if self.rules is None:
+            return self._forgotten_before
+        return max(self._forgotten_before, now - self.rules.ms.session_ttl)
 
     def _advance(self, record: LogRecord) -> bool:
         """Take in what the record says of time and place; returns whether it repeats an input record already applied."""
@@ -175,31 +187,34 @@ class LogFold:
             del self._due[due[-1]]
         return results + self._step(record, sorted(due), tick)
 
-    def _switch(self, record: LogRecord, rules: Rules) -> list[Stepped]:
-        before = self.rules
-        if before is not None and before.hash == rules.hash:
+    def _switch(self, record: LogRecord, rules: Rules, before: int) -> list[Stepped]:
+        """Put other rules in force; *before* is the time until which the old ones held."""
+        if self.rules is not None and self.rules.hash == rules.hash:
             return []
-        metrics = {*rules.tier1_metrics, *rules.session_metrics}
-        since = {metric: self._metrics_since.get(metric, record.offset) for metric in sorted(metrics)}
-        self.rules, self._metrics_since = rules, since
+        roles = [f"gate:{metric}" for metric in rules.tier1_metrics]
+        roles += [f"session:{metric}" for metric in {*SESSION_METRICS, *rules.session_metrics}]
+        self._metrics_since = {role: self._metrics_since.get(role, record.offset) for role in sorted(roles)}
+        self._forgotten_before = self._horizon(before)
+        self.rules = rules
         return self._step(record, sorted(self._due), RulesChanged())
 
     def _without_removed_metrics(self, state: SessionState) -> SessionState:
-        """Drop what belongs to metrics that the rules have not named all the time since the session's last record."""
+        """Drop what belongs to metrics that have not had their role all the time since the session's last record."""
         since, last = self._metrics_since, state.offset
-        if all(since.get(metric, last + 1) <= last for metric in (*state.gates, *state.detectors)):
+        gates = {name: gate for name, gate in state.gates.items() if since.get(f"gate:{name}", last + 1) <= last}
+        held = {
+            name: found for name, found in state.detectors.items() if since.get(f"session:{name}", last + 1) <= last
+        }
+        if len(gates) == len(state.gates) and len(held) == len(state.detectors):
             return state
-        return state._replace(
-            gates={name: gate for name, gate in state.gates.items() if since.get(name, last + 1) <= last},
-            detectors={name: held for name, held in state.detectors.items() if since.get(name, last + 1) <= last},
-        )
+        return state._replace(gates=gates, detectors=held)
 
     def _index(self, state: SessionState) -> None:
         session_id = state.session_id
         self._active.pop(session_id, None)
         self._active[session_id] = state.last_activity
-        assert self.rules is not None
-        due = session.next_due(state, self.rules)
+        # Before the first rules record every session counts as due, so that the switch to them reaches it.
+        due = 0 if self.rules is None else session.next_due(state, self.rules)
         if due is None:
             self._due.pop(session_id, None)
         elif self._due.get(session_id) != due:

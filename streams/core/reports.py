@@ -7,6 +7,7 @@ from streams.core import notices
 from streams.core.ids import digest
 from streams.core.model import (
     Candidate,
+    Condition,
     Decision,
     GateSnapshot,
     JournalKind,
@@ -17,12 +18,14 @@ from streams.core.model import (
     ReportScore,
     TurnSettled,
 )
-from streams.core.rules import seconds
+from streams.core.scores import lane_of
 from streams.core.state import Draft
+from streams.core.text import plain
 
 MAX_SHOWN_BYTES: Final = 192 * 1024
 """What the scores of one report may take; beyond it those without a condition are left out first."""
 MAX_FLAGGED: Final = 256
+MAX_SUMMARY_BYTES: Final = 2048
 FEW: Final = 64
 """So many scores always have room."""
 
@@ -44,6 +47,7 @@ def publish(
     """Decide on *scores* and add report, journal entry, candidate or settlement to the draft's outputs."""
     found = notices.signatures(scores)
     decision = _decide(draft, lane, scores, found)
+    severity = notices.severity(scores) if found else None
     scores = _within_bounds(scores)
     report = Report(
         session_id=draft.session_id,
@@ -56,11 +60,11 @@ def publish(
         trace_ids=trace_ids,
         scores=scores,
         signatures=found,
-        severity=notices.severity(scores) if found else None,
+        severity=severity,
         decision=decision,
         gates=gates,
         flagged_traces=notices.flagged_traces(scores, flagged)[:MAX_FLAGGED],
-        summary=notices.summary(scores, draft.rules.gate_gain, draft.rules.gate_target) if found else "",
+        summary=plain(notices.summary(scores, draft.rules.gate_gain, draft.rules.gate_target), MAX_SUMMARY_BYTES),
         rules_hash=draft.rules.hash,
     )
     draft.outputs.append(report)
@@ -102,7 +106,7 @@ def _within_bounds(scores: tuple[ReportScore, ...]) -> tuple[ReportScore, ...]:
         return scores
     kept: set[int] = set()
     room = MAX_SHOWN_BYTES
-    for index in sorted(range(len(scores)), key=lambda index: not scores[index].conditions):
+    for index in sorted(range(len(scores)), key=lambda index: _rank(scores[index])):
         score = scores[index]
         room -= 128 + sum(
             len(text.encode("utf-8", "replace")) for text in (score.metric, score.trace_id or "", score.reason)
@@ -113,6 +117,11 @@ def _within_bounds(scores: tuple[ReportScore, ...]) -> tuple[ReportScore, ...]:
     return tuple(score for index, score in enumerate(scores) if index in kept)
 
 
+def _rank(score: ReportScore) -> int:
+    """What is shown first where there is no room for all: breaches, then the other findings, then the rest."""
+    return 0 if Condition.BREACH in score.conditions else 1 if score.conditions else 2
+
+
 def _decide(draft: Draft, lane: Lane, scores: tuple[ReportScore, ...], found: tuple[str, ...]) -> Decision:
     """Fold the report into the lane's notice state."""
     valued = {score.metric for score in scores if score.value is not None}
@@ -120,18 +129,26 @@ def _decide(draft: Draft, lane: Lane, scores: tuple[ReportScore, ...], found: tu
         return Decision.PENDING
     state = draft.trace_notices if lane is Lane.TRACE else draft.session_notices
     if lane is Lane.SESSION:
-        carried = {name for name in state.signatures if name.split(":", 1)[1] not in valued}
-        if carried and not found:
-            # Nothing new is known of the metrics that are in trouble.
-            draft.session_notices = notices.NoticeState(tuple(sorted(carried)), state.cooldown)
-            return Decision.UNCHANGED
-        found = tuple(sorted(carried.union(found)))
+        own, found = found, tuple(sorted({*found, *_carried(draft, state.signatures, valued)}))
     state, decision = notices.decide(state, found, draft.rules.alert_cooldown_turns)
+    if lane is Lane.SESSION and decision is Decision.POSTED_AGAIN and not own:
+        # Only what is carried over is due again: it is told with the next word on its metric.
+        state, decision = state._replace(cooldown=0), Decision.UNCHANGED
     if lane is Lane.TRACE:
         draft.trace_notices = state
     else:
         draft.session_notices = state
     return Decision.SHADOW if draft.rules.observe_only and decision in POSTED else decision
+
+
+def _carried(draft: Draft, known: tuple[str, ...], valued: set[str]) -> list[str]:
+    """Return the known signatures of session metrics about which this report says nothing."""
+    metrics = {name: name.split(":", 1)[1] for name in known}
+    return [
+        name
+        for name, metric in metrics.items()
+        if metric not in valued and lane_of(metric, draft.rules) is Lane.SESSION
+    ]
 
 
 def _notice(report: Report, *, shadow: bool = False) -> Notice:
@@ -161,7 +178,7 @@ def _candidate(draft: Draft, report: Report, turn_input: str | None) -> Candidat
         position=report.position,
         index=len(draft.outputs),
         breaker_max_notices=rules.circuit_breaker_max_notices,
-        breaker_window_ms=seconds(rules.circuit_breaker_window_s),
+        breaker_window_ms=rules.ms.circuit_breaker_window,
         capture_case=rules.capture_eval_cases,
         input=turn_input,
     )

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 from streams.core.gate import Gate
 from streams.core.model import OUTCOME_METRIC
@@ -14,6 +14,20 @@ from streams.core.model import OUTCOME_METRIC
 def seconds(value: float) -> int:
     """Return *value* seconds in the core's unit, whole milliseconds."""
     return round(value * 1000)
+
+
+class Waits(NamedTuple):
+    """The rules' times in milliseconds, under their names without the unit."""
+
+    turn_idle: int
+    eval_deadline: int
+    eval_retry_backoff: int
+    score_wait: int
+    first_score_wait: int
+    unannounced_wait: int
+    session_min_eval_interval: int
+    session_ttl: int
+    circuit_breaker_window: int
 
 
 @dataclass(frozen=True)
@@ -63,6 +77,11 @@ class Rules:
     eval_sample_every: int = 1
     session_min_eval_interval_s: float = 0.0
     session_ttl_s: float = 604_800.0
+
+    @cached_property
+    def ms(self) -> "Waits":
+        """Every time setting in the core's unit."""
+        return Waits(*(seconds(getattr(self, f"{name}_s")) for name in Waits._fields))
 
     def tier_metrics(self, tier: int) -> tuple[str, ...]:
         """Return the names of the metrics that *tier* (1, 2 or 3) asks for."""

@@ -2,7 +2,7 @@
 
 from streams.core.model import JournalKind, Lane, Score, ScoreSource, ScoreStatus
 from streams.core.rules import Rules
-from streams.core.state import MAX_TRACE_SCORES, Draft
+from streams.core.state import MAX_TRACE_SCORES, Draft, weight
 
 SESSION_METRICS = frozenset({"agent_reliability", "agent_consistency"})
 
@@ -26,8 +26,7 @@ def replaces(new: Score, old: Score) -> bool:
         return old.status is ScoreStatus.PENDING
     if new.source is ScoreSource.ANNOTATION or old.status is ScoreStatus.PENDING:
         return True
-    healed = new.status is ScoreStatus.SUCCESS and old.status is ScoreStatus.FAILED
-    return healed and old.source is not ScoreSource.ANNOTATION
+    return new.status is ScoreStatus.SUCCESS and old.status is ScoreStatus.FAILED
 
 
 def admit(draft: Draft, scores: tuple[Score, ...], new: Score) -> tuple[Score, ...]:
@@ -35,9 +34,11 @@ def admit(draft: Draft, scores: tuple[Score, ...], new: Score) -> tuple[Score, .
     old = find(scores, new.name)
     if old is None:
         if len(scores) < MAX_TRACE_SCORES:
+            draft.held_bytes += weight(new)
             return (*scores, new)
         draft.journal(JournalKind.OVERFLOW, "trace_scores", trace_id=new.trace_id, metric=new.name)
     elif replaces(new, old):
+        draft.held_bytes += weight(new) - weight(old)
         return tuple(new if score is old else score for score in scores)
     else:
         detail = f"score {new.score_id} came after {old.score_id}"

@@ -4,8 +4,18 @@ from streams.core import reports
 from streams.core.detectors import Detector, DetectorState, session_detectors
 from streams.core.ids import short_hash
 from streams.core.model import Condition, JournalKind, Lane, ReportScore, Score
-from streams.core.rules import Rules, seconds
-from streams.core.state import MAX_RUNS, MAX_SEEN, MAX_TRACE_SCORES, Draft, RunScore, SessionRun, remember, weight
+from streams.core.rules import Rules
+from streams.core.state import (
+    MAX_HELD_BYTES,
+    MAX_RUNS,
+    MAX_SEEN,
+    MAX_TRACE_SCORES,
+    Draft,
+    RunScore,
+    SessionRun,
+    remember,
+    weight,
+)
 
 
 def score_seen(draft: Draft, score: Score) -> None:
@@ -23,15 +33,15 @@ def score_seen(draft: Draft, score: Score) -> None:
     draft.held_bytes += weight(score)
     if complete(run, draft.rules):
         _decide(draft, run)
-    elif len(run.scores) >= MAX_TRACE_SCORES or len(draft.runs) > MAX_RUNS:
-        oldest = next(iter(draft.runs.values()))
-        draft.journal(JournalKind.OVERFLOW, "session_runs", turn_id=oldest.run_id)
-        _decide(draft, oldest)
+    elif len(run.scores) >= MAX_TRACE_SCORES:
+        _overflow(draft, run)
+    while draft.runs and (len(draft.runs) > MAX_RUNS or draft.held_bytes > MAX_HELD_BYTES):
+        _overflow(draft, next(iter(draft.runs.values())))
 
 
 def expire_waits(draft: Draft, as_of: int) -> None:
     """Report the runs whose wait was over at *as_of*."""
-    wait = seconds(draft.rules.score_wait_s)
+    wait = draft.rules.ms.score_wait
     for run in [item for item in draft.runs.values() if item.since + wait <= as_of]:
         _decide(draft, run)
 
@@ -44,7 +54,7 @@ def advance(draft: Draft) -> None:
 
 def next_due(runs: tuple[SessionRun, ...], rules: Rules) -> int | None:
     """Return when the lane's next wait runs out, or none."""
-    return min((run.since + seconds(rules.score_wait_s) for run in runs), default=None)
+    return min((run.since + rules.ms.score_wait for run in runs), default=None)
 
 
 def complete(run: SessionRun, rules: Rules) -> bool:
@@ -60,9 +70,9 @@ def _fold(draft: Draft, score: Score) -> RunScore:
     states: dict[str, DetectorState] = {}
     fired: list[Condition] = []
     line = draft.rules.threshold(score.name, score.threshold)
-    for condition, detector in session_detectors(draft.rules, line):
+    for condition, detector, watched in session_detectors(draft.rules, line):
         states[condition], holds = _step(detector, known.get(condition), score.value)
-        if holds:
+        if holds and watched:
             fired.append(condition)
     draft.detectors = {**draft.detectors, score.name: states}
     averages = states.get(Condition.TREND) or states.get(Condition.RELATIVE)
@@ -71,6 +81,11 @@ def _fold(draft: Draft, score: Score) -> RunScore:
 
 def _step(detector: Detector, state: DetectorState | None, value: float) -> tuple[DetectorState, bool]:
     return detector.step(state or detector.start(), value)
+
+
+def _overflow(draft: Draft, run: SessionRun) -> None:
+    draft.journal(JournalKind.OVERFLOW, "session_runs", turn_id=run.run_id)
+    _decide(draft, run)
 
 
 def _decide(draft: Draft, run: SessionRun) -> None:

@@ -136,8 +136,13 @@ def weight(item: TurnTrace | PendingTrace | Score) -> int:
     if isinstance(item, Score):
         texts = (item.score_id, item.name, item.trace_id, item.reason, item.eval_run_id, *item.flagged_traces)
         return 32 + sum(_size(text) for text in texts if text)
+    return base_weight(item) + sum(weight(score) for score in item.scores)
+
+
+def base_weight(item: TurnTrace | PendingTrace) -> int:
+    """Return the weight of a trace without its scores."""
     opening = item.trace.input if isinstance(item, PendingTrace) and item.trace else None
-    return 48 + _size(item.trace_id) + _size(opening or "") + sum(weight(score) for score in item.scores)
+    return 48 + _size(item.trace_id) + _size(opening or "")
 
 
 def _size(text: str) -> int:

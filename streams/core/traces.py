@@ -5,16 +5,18 @@ from bisect import bisect_right
 from streams.core import ladder, reports, turns
 from streams.core.ids import short_hash
 from streams.core.model import JournalKind, Lane, Score, ScoreSource, Trace
-from streams.core.rules import Rules, seconds
+from streams.core.rules import Rules
 from streams.core.scores import admit, late
 from streams.core.state import (
     MAX_EVALUATED,
     MAX_HELD_BYTES,
+    MAX_SEEN,
     MAX_TRACES,
     Draft,
     PendingTrace,
     Turn,
     TurnTrace,
+    base_weight,
     remember,
     weight,
 )
@@ -25,12 +27,13 @@ def trace_seen(draft: Draft, trace: Trace) -> None:
     draft.project = trace.project
     draft.announced = True
     if (place := _place(draft, trace.trace_id)) is not None:
-        _merge(draft, *place, trace)
+        _update(draft, *place, trace)
         return
-    known = _unhold(draft, trace.trace_id)
-    if known is None and short_hash(trace.trace_id) in draft.evaluated:
-        return
-    known = known or PendingTrace(trace.trace_id, draft.now)
+    known = draft.pending.get(trace.trace_id)
+    if known is None:
+        if short_hash(trace.trace_id) in draft.evaluated:
+            return
+        known = _hold(draft, PendingTrace(trace.trace_id, draft.now))
     trace = _merged(known.trace, trace)
     if trace.status in draft.rules.evaluated_statuses:
         _join(draft, trace, known)
@@ -45,15 +48,15 @@ def score_seen(draft: Draft, score: Score) -> None:
     if (place := _place(draft, score.trace_id)) is not None:
         _add_score(draft, *place, score)
         return
-    known = _unhold(draft, score.trace_id)
+    known = draft.pending.get(score.trace_id)
     if known is None:
         if short_hash(score.trace_id) in draft.evaluated:
             late(draft, score, "turn_decided")
             return
-        known = PendingTrace(score.trace_id, draft.now)
+        known = _hold(draft, PendingTrace(score.trace_id, draft.now))
     scores = admit(draft, known.scores, score)
-    known = known._replace(scores=scores, scored_at=draft.now)
-    _hold(draft, known)
+    if scores is not known.scores:
+        known = draft.pending[score.trace_id] = known._replace(scores=scores, scored_at=draft.now)
     if known.trace is None and not draft.rules.unannounced_wait_s:
         _stand(draft, known)
     bound(draft)
@@ -64,26 +67,71 @@ def turn_score_seen(draft: Draft, score: Score) -> None:
     if draft.turns:
         turn = draft.turns[0]
         scores = admit(draft, turn.scores, score)
-        draft.held_bytes += sum(map(weight, scores)) - sum(map(weight, turn.scores))
-        draft.turns[0] = turn._replace(scores=scores, scored_at=draft.now)
-        bound(draft)
-    elif score.resolved:
+        if scores is not turn.scores:
+            draft.turns[0] = turns.scored(turn._replace(scores=scores), draft.now)
+            bound(draft)
+    elif score.resolved and short_hash(score.score_id) not in draft.seen_scores:
+        draft.seen_scores = remember(draft.seen_scores, score.score_id, MAX_SEEN)
         shown = ladder.judge(draft.rules, score, 0, None, judged=True)
         turn_id = turns.turn_id_of(draft, score.score_id)
         reports.publish(draft, Lane.TRACE, turn_id, (shown,), flagged=score.flagged_traces)
 
 
 def expire_waits(draft: Draft, as_of: int) -> None:
-    """Let the scores stand for every trace whose announcement was waited for until *as_of* or longer."""
-    wait = seconds(draft.rules.unannounced_wait_s)
-    for known in [item for item in draft.pending.values() if item.trace is None and item.since + wait <= as_of]:
+    """Let the scores stand for every trace whose announcement was waited for until *as_of* or longer, oldest first."""
+    wait = draft.rules.ms.unannounced_wait
+    over = [known for known in draft.pending.values() if known.trace is None and known.since + wait <= as_of]
+    for known in sorted(over, key=_standing_start):
         _stand(draft, known)
 
 
 def next_due(pending: tuple[PendingTrace, ...], rules: Rules) -> int | None:
     """Return when the next wait for an announcement runs out, or none."""
-    wait = seconds(rules.unannounced_wait_s)
-    return min((item.since + wait for item in pending if item.trace is None), default=None)
+    wait = rules.ms.unannounced_wait
+    return min((known.since + wait for known in pending if known.trace is None), default=None)
+
+
+def bound(draft: Draft) -> None:
+    """Keep what a session holds undecided within its bounds: the oldest goes first, decided with what it has."""
+    while _too_many(draft):
+        if draft.turns:
+            turns.overflow(draft, "undecided_traces")
+            continue
+        if not draft.pending:
+            return
+        oldest = next(iter(draft.pending.values()))
+        draft.journal(JournalKind.OVERFLOW, "undecided_traces", trace_id=oldest.trace_id)
+        if oldest.trace is None:
+            _stand(draft, oldest)
+        else:
+            _drop(draft, oldest)
+
+
+def _too_many(draft: Draft) -> bool:
+    traces = sum(len(turn.traces) for turn in draft.turns) + len(draft.pending)
+    return traces > MAX_TRACES or draft.held_bytes > MAX_HELD_BYTES
+
+
+def _hold(draft: Draft, known: PendingTrace) -> PendingTrace:
+    """Keep a trace that cannot join a turn yet; one that is kept already stays in its place."""
+    before = draft.pending.get(known.trace_id)
+    draft.held_bytes += base_weight(known) - (base_weight(before) if before else 0)
+    draft.pending[known.trace_id] = known
+    return known
+
+
+def _drop(draft: Draft, known: PendingTrace) -> None:
+    """Forget a held trace with its scores."""
+    del draft.pending[known.trace_id]
+    draft.held_bytes -= weight(known)
+
+
+def _moved(draft: Draft, known: PendingTrace, started_at: int) -> TurnTrace:
+    """Turn a held trace into one of a turn."""
+    del draft.pending[known.trace_id]
+    trace = TurnTrace(known.trace_id, started_at, known.scores)
+    draft.held_bytes += base_weight(trace) - base_weight(known)
+    return trace
 
 
 def _place(draft: Draft, trace_id: str) -> tuple[int, int] | None:
@@ -100,20 +148,22 @@ def _add_score(draft: Draft, turn_index: int, trace_index: int, score: Score) ->
     trace = turn.traces[trace_index]
     scores = admit(draft, trace.scores, score)
     if scores is not trace.scores:
-        scored = trace._replace(scores=scores)
-        draft.held_bytes += weight(scored) - weight(trace)
-        traces = (*turn.traces[:trace_index], scored, *turn.traces[trace_index + 1 :])
-        draft.turns[turn_index] = turn._replace(traces=traces, scored_at=draft.now)
+        traces = (*turn.traces[:trace_index], trace._replace(scores=scores), *turn.traces[trace_index + 1 :])
+        draft.turns[turn_index] = turns.scored(turn._replace(traces=traces), draft.now)
 
 
-def _merge(draft: Draft, turn_index: int, trace_index: int, trace: Trace) -> None:
-    """Update a trace that waits in a turn: in an open turn it may move, in a closed one the order is fixed."""
+def _update(draft: Draft, turn_index: int, trace_index: int, trace: Trace) -> None:
+    """Update a trace that waits in a turn: in an open turn it may move or close it, in a closed one all is fixed."""
     turn = draft.turns[turn_index]
+    if turn.closed_at is not None:
+        return
     known = turn.traces[trace_index]
-    if turn.closed_at is None and known.started_at != trace.started_at:
+    if known.started_at != trace.started_at:
         rest = (*turn.traces[:trace_index], *turn.traces[trace_index + 1 :])
-        traces = _inserted(rest, known._replace(started_at=trace.started_at))
-        draft.turns[turn_index] = turn._replace(traces=traces)
+        turn = turn._replace(traces=_inserted(rest, known._replace(started_at=trace.started_at)))
+    draft.turns[turn_index] = _with_input(turn, trace)
+    if trace.ends_turn:
+        turns.close(draft, trace.trace_id)
 
 
 def _merged(known: Trace | None, trace: Trace) -> Trace:
@@ -132,9 +182,15 @@ def _inserted(traces: tuple[TurnTrace, ...], trace: TurnTrace) -> tuple[TurnTrac
     return (*traces[:at], trace, *traces[at:])
 
 
+def _with_input(turn: Turn, trace: Trace) -> Turn:
+    """A turn's input is that of the trace that started first."""
+    first = turn.traces[0].trace_id == trace.trace_id and trace.input is not None
+    return turn._replace(input=trace.input) if first else turn
+
+
 def _join(draft: Draft, trace: Trace, known: PendingTrace) -> None:
     """Put a completed trace into the open turn, which it may open or close."""
-    if _too_late(draft, trace.started_at):
+    if known.trace is None and _too_late(draft, trace.started_at):
         _refuse_late(draft, known)
         return
     turn = draft.turns[-1] if draft.turns and draft.turns[-1].closed_at is None else None
@@ -143,44 +199,46 @@ def _join(draft: Draft, trace: Trace, known: PendingTrace) -> None:
         turn = None
     if trace.started_at < _closed_until(draft):
         draft.journal(JournalKind.OUT_OF_ORDER, "started_before_a_closed_turn", trace_id=trace.trace_id)
-    joined = TurnTrace(trace.trace_id, trace.started_at, known.scores)
-    draft.held_bytes += weight(joined)
+    joined = _moved(draft, known, trace.started_at)
     if turn is None:
         turn = Turn((joined,), draft.now, trace.turn_index, trace.input, scored_at=known.scored_at)
         draft.turns.append(turn)
     else:
-        scored = max((at for at in (turn.scored_at, known.scored_at) if at is not None), default=None)
-        draft.turns[-1] = turn._replace(
+        scored_at = max((at for at in (turn.scored_at, known.scored_at) if at is not None), default=None)
+        turn = turn._replace(
             traces=_inserted(turn.traces, joined),
             joined_at=draft.now,
             turn_index=trace.turn_index if turn.turn_index is None else turn.turn_index,
-            input=trace.input if turn.input is None else turn.input,
-            scored_at=scored,
+            scored_at=scored_at,
         )
-    if trace.ends_turn or len(draft.turns[-1].traces) >= draft.rules.max_turn_traces:
+        draft.turns[-1] = _with_input(turn, trace)
+    if trace.ends_turn or len(turn.traces) >= draft.rules.max_turn_traces:
         turns.close(draft, trace.trace_id)
 
 
 def _stand(draft: Draft, known: PendingTrace) -> None:
     """Let the scores of a trace that nobody announced stand for it: a closed turn of its own, before the open one."""
-    _unhold(draft, known.trace_id)
-    started_at = known.scores[0].created_at
+    started_at = _standing_start(known)
     full = draft.announced and len(draft.evaluated) >= MAX_EVALUATED
     if full or all(score.source is ScoreSource.ANNOTATION for score in known.scores):
+        _drop(draft, known)
         for score in known.scores:
             late(draft, score, "trace_never_announced")
         return
     if _too_late(draft, started_at):
         _refuse_late(draft, known)
         return
-    standing = TurnTrace(known.trace_id, started_at, known.scores)
-    draft.held_bytes += weight(standing)
-    turn = Turn((standing,), draft.now, scored_at=known.scored_at)
+    turn = Turn((_moved(draft, known, started_at),), draft.now, scored_at=known.scored_at)
     held = draft.turns.pop() if draft.turns and draft.turns[-1].closed_at is None else None
     draft.turns.append(turn)
     turns.close(draft, known.trace_id)
     if held:
         draft.turns.append(held)
+
+
+def _standing_start(known: PendingTrace) -> int:
+    """When a trace known from its scores only counts as started: when the first of them was made."""
+    return min((score.created_at for score in known.scores), default=known.since)
 
 
 def _too_late(draft: Draft, started_at: int) -> bool:
@@ -190,6 +248,7 @@ def _too_late(draft: Draft, started_at: int) -> bool:
 
 
 def _refuse_late(draft: Draft, known: PendingTrace) -> None:
+    _drop(draft, known)
     detail = f"{len(known.scores)} scores had come for it"
     draft.journal(JournalKind.LATE_TRACE, "not_newer_than_decided", trace_id=known.trace_id, detail=detail)
     draft.evaluated = remember(draft.evaluated, known.trace_id, MAX_EVALUATED)
@@ -201,36 +260,3 @@ def _closed_until(draft: Draft) -> int:
     if draft.newest_decided is not None:
         ends.append(draft.newest_decided)
     return max(ends, default=-(2**62))
-
-
-def bound(draft: Draft) -> None:
-    """Keep what a session holds undecided within its bounds: the oldest goes first, decided with what it has."""
-    while _too_many(draft):
-        if draft.turns:
-            turns.overflow(draft, "undecided_traces")
-            continue
-        if not draft.pending:
-            return
-        oldest = next(iter(draft.pending.values()))
-        draft.journal(JournalKind.OVERFLOW, "undecided_traces", trace_id=oldest.trace_id)
-        if oldest.trace is None:
-            _stand(draft, oldest)
-        else:
-            _unhold(draft, oldest.trace_id)
-
-
-def _too_many(draft: Draft) -> bool:
-    traces = sum(len(turn.traces) for turn in draft.turns) + len(draft.pending)
-    return traces > MAX_TRACES or draft.held_bytes > MAX_HELD_BYTES
-
-
-def _hold(draft: Draft, known: PendingTrace) -> None:
-    draft.pending[known.trace_id] = known
-    draft.held_bytes += weight(known)
-
-
-def _unhold(draft: Draft, trace_id: str) -> PendingTrace | None:
-    known = draft.pending.pop(trace_id, None)
-    if known is not None:
-        draft.held_bytes -= weight(known)
-    return known

@@ -3,8 +3,13 @@
 from streams.core import ladder, reports
 from streams.core.ids import digest, short_hash
 from streams.core.model import EvalRequest, JournalKind, Lane, Outcome
-from streams.core.rules import Rules, seconds
+from streams.core.rules import Rules
 from streams.core.state import MAX_EVALUATED, Draft, Turn, weight
+
+
+def scored(turn: Turn, now: int) -> Turn:
+    """Return the turn with its latest score at *now*: a wait that had run out starts anew."""
+    return turn._replace(scored_at=now, given_up=min(turn.given_up, turn.tier - 1))
 
 
 def close(draft: Draft, closing_trace: str) -> None:
@@ -27,7 +32,7 @@ def _cost_control(draft: Draft) -> str:
     rules = draft.rules
     if (draft.turn_count - 1) % rules.eval_sample_every:
         return "eval_sample_every"
-    last, interval = draft.evaluated_close, seconds(rules.session_min_eval_interval_s)
+    last, interval = draft.evaluated_close, rules.ms.session_min_eval_interval
     if last is not None and draft.now - last < interval:
         return "session_min_eval_interval_s"
     return ""
@@ -39,17 +44,15 @@ def advance(draft: Draft) -> None:
         for index, turn in enumerate(draft.turns):
             if turn.closed_at is not None and not turn.skip and not turn.attempt and turn.given_up < turn.tier:
                 draft.turns[index] = _request(draft, turn, turn.tier)
-    while draft.turns and draft.turns[0].closed_at is not None and _settle_oldest(draft):
-        pass
-    closed = sum(turn.closed_at is not None for turn in draft.turns)
-    while closed > draft.rules.max_open_turns:
+    _settle(draft)
+    while sum(turn.closed_at is not None for turn in draft.turns) > draft.rules.max_open_turns:
         overflow(draft, "open_turns")
-        closed -= 1
+        _settle(draft)
 
 
 def expire_waits(draft: Draft, as_of: int) -> None:
     """Act on every wait of a turn that was over at *as_of*: close it when idle, else ask again or give the tier up."""
-    idle = seconds(draft.rules.turn_idle_s)
+    idle = draft.rules.ms.turn_idle
     if draft.turns and (turn := draft.turns[-1]).closed_at is None and turn.joined_at + idle <= as_of:
         close(draft, turn.traces[-1].trace_id)
     for index, turn in enumerate(draft.turns):
@@ -66,7 +69,7 @@ def expire_waits(draft: Draft, as_of: int) -> None:
 def next_due(turns: tuple[Turn, ...], rules: Rules) -> int | None:
     """Return when the next wait of an undecided turn runs out, or none."""
     times = [
-        turn.joined_at + seconds(rules.turn_idle_s) if turn.closed_at is None else ladder.deadline(turn, rules)
+        turn.joined_at + rules.ms.turn_idle if turn.closed_at is None else ladder.deadline(turn, rules)
         for turn in turns
     ]
     return min((time for time in times if time is not None), default=None)
@@ -111,6 +114,12 @@ def _request(draft: Draft, turn: Turn, tier: int) -> Turn:
     return turn._replace(tier_since=draft.now, attempt=turn.attempt + 1)
 
 
+def _settle(draft: Draft) -> None:
+    """Decide the oldest turns as far as they are ready."""
+    while draft.turns and draft.turns[0].closed_at is not None and _settle_oldest(draft):
+        pass
+
+
 def _settle_oldest(draft: Draft) -> bool:
     """Bring the oldest turn one step on; returns whether it was decided."""
     turn = draft.turns[0]
@@ -118,7 +127,7 @@ def _settle_oldest(draft: Draft) -> bool:
     if turn.skip:
         _skip(draft, turn)
         return True
-    if turn.given_up < 1 and ladder.missing(turn, 1, rules):
+    if turn.tier == 1 and turn.given_up < 1 and ladder.missing(turn, 1, rules):
         return False
     trajectory = ladder.fold_gates(turn, draft.gates, rules)
     tier = ladder.due_tier(turn, trajectory, rules)
@@ -135,8 +144,8 @@ def _decide(draft: Draft, turn: Turn, trajectory: ladder.Trajectory) -> None:
     """Make the turn's report from what it has; the gates move for good."""
     before, draft.gates = draft.gates, trajectory.gates
     _forget(draft, turn)
-    named = [trace_id for trace in turn.traces for score in trace.scores for trace_id in score.flagged_traces]
-    named += [trace_id for score in turn.scores for trace_id in score.flagged_traces]
+    scores = [score for trace in turn.traces for score in sorted(trace.scores, key=lambda score: score.name)]
+    named = [trace_id for score in (*scores, *turn.scores) for trace_id in score.flagged_traces]
     reports.publish(
         draft,
         Lane.TRACE,

@@ -114,6 +114,8 @@ def _assignments(
     settings = {
         "stages": tuple(stages),
         "connection": connection,
+        # Their module is what they log as; without it, that of the metaclass.
+        "__module__": Assignments.__module__,
         "fences": abilities.fences,
         "tuning": tuning,
         "max_record": max_record,
@@ -127,12 +129,13 @@ def _transport(app: faust.App, connection: Connection, tuning: Tuning, on_gap: C
         "BatchConsumer",
         (BatchConsumer,),
         {
+            "__module__": BatchConsumer.__module__,
             "tuning": tuning,
             "on_gap": staticmethod(on_gap),
             "client_options": connection.options(),
         },
     )
-    transport = type("GateTransport", (GateTransport,), {"Consumer": consumer})
+    transport = type("GateTransport", (GateTransport,), {"__module__": GateTransport.__module__, "Consumer": consumer})
     made: GateTransport = transport(app.conf.broker_consumer, app)
     return made
 

@@ -18,6 +18,7 @@ from aiokafka.errors import (
 )
 from faust.types import TP
 
+from streams.engine.closing import close_consumer
 from streams.engine.connection import Connection
 from streams.engine.errors import ChangelogFailed, Fenced
 from streams.engine.producing import Appended, Record, build_batches, discard, send_in_order
@@ -27,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 _POLL_MS = 100
 _MAX_BATCH = 512 * 1024
+_GIVE_UP_S = 5.0
 
 
 class ChangelogWriter:
@@ -119,7 +121,7 @@ async def restore(connection: Connection, tp: TP, store: Store) -> int:
             count = await _read_to_end(consumer, key, start, store)
         return count
     finally:
-        await consumer.stop()
+        await close_consumer(consumer, _GIVE_UP_S)
 
 
 async def _first_offset(consumer: Any, key: TopicPartition) -> int:

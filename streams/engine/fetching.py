@@ -20,8 +20,10 @@ from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from streams.engine.batch import Batch
+from streams.engine.closing import close_consumer
 from streams.engine.gaps import Gap
 from streams.engine.gapwatch import GapWatch
+from streams.engine.group_client import GroupClient
 from streams.engine.lanes import Lane
 from streams.engine.pace import time_limits
 from streams.engine.tuning import Tuning
@@ -61,7 +63,7 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
 
     def _create_worker_consumer(self, _: Any) -> AIOKafkaConsumer:
         conf = self.app.conf
-        return AIOKafkaConsumer(
+        consumer = AIOKafkaConsumer(
             **self.client_options,
             client_id=conf.broker_client_id,
             group_id=conf.id,
@@ -81,15 +83,26 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
             heartbeat_interval_ms=int(conf.broker_heartbeat_interval * 1000),
             metadata_max_age_ms=conf.consumer_metadata_max_age_ms,
         )
+        # aiokafka makes its client by itself; this one has not connected yet.
+        consumer._client = GroupClient(
+            **self.client_options,
+            client_id=conf.broker_client_id,
+            metadata_max_age_ms=conf.consumer_metadata_max_age_ms,
+            rebalance_timeout_s=conf.broker_rebalance_timeout,
+        )
+        return consumer
 
     async def on_thread_stop(self) -> None:
-        """Leave the group and close."""
-        coordinator = self._consumer._coordinator if self._consumer is not None else None
+        """Leave the group and close; must not raise, or the service waits for its thread for ever."""
+        consumer, self._consumer = self._consumer, None
+        coordinator = consumer._coordinator if consumer is not None else None
         # aiokafka does not leave in generation 0, which is Tansu's first; the next worker would
         # then wait for this one's session to end.
         if coordinator is not None and coordinator.generation == 0:
             coordinator.generation = 1
         await super().on_thread_stop()
+        if consumer is not None:
+            await close_consumer(consumer, self.tuning.goodbye_s)
 
     def close(self) -> None:
         """Do nothing: Faust would close the client from the wrong loop; on_thread_stop does it."""

@@ -10,6 +10,8 @@ class Tuning:
     session_timeout_s: without a heartbeat for this long a worker loses its partitions.
     rebalance_timeout_s: how long the group waits for a member to join again.
     drain_s: how long a rebalance or a stop waits for batches that are out; below the former.
+    goodbye_s: how long a stop waits for the broker with each of the last commit and leaving the
+        group; what it misses is found out by the others, or read again.
     commit_interval_s: between the periodic commits of offsets.
     fetch_max_wait_ms: how long the broker holds a fetch that finds nothing.
     max_fetch_bytes: most bytes of a partition in one fetch; below what the broker takes as the
@@ -27,6 +29,7 @@ class Tuning:
     rebalance_timeout_s: float = 60.0
     heartbeat_s: float = 3.0
     drain_s: float = 30.0
+    goodbye_s: float = 5.0
     commit_interval_s: float = 1.0
     fetch_max_wait_ms: int = 200
     max_fetch_bytes: int = 1024 * 1024

@@ -177,4 +177,4 @@ def test_quantiles_interpolate(q, answer):
     ],
 )
 def test_rules_switch_detectors_on(rules, chosen):
-    assert [condition for condition, _ in session_detectors(Rules(**rules), 0.5)] == chosen
+    assert [condition for condition, _, watched in session_detectors(Rules(**rules), 0.5) if watched] == chosen

@@ -2,7 +2,7 @@
 
 import pytest
 
-from streams.core.model import EvalRequest
+from streams.core.model import EvalRequest, ScoreStatus
 from streams.core.rules import Rules, seconds
 from tests.core.scenario import Story, brief, found, of
 
@@ -127,13 +127,16 @@ def test_switching_evaluators_off_waits_for_scores_from_elsewhere():
     assert brief(story.tick(3)) == QUIET_A
 
 
-def test_a_new_tier_1_metric_is_asked_for_even_while_tier_2_is_out():
+def test_a_turn_that_has_reached_tier_2_does_not_go_back_for_a_new_tier_1_metric():
     story = Story(request_evals=True, gate_window=1)
     story.turn("z", 0.3, at=0)
     story.turn("a", 0.3, at=1)
     story.switch(request_evals=True, gate_window=1, tier1_metrics=("task_completion", "coherence", "style"))
-    requests = [item for item in of(EvalRequest, story.outputs) if "style" in item.metrics]
-    assert [(item.tier, item.trace_ids) for item in requests] == [(1, ("a",))]
+    assert not [item for item in of(EvalRequest, story.outputs) if "style" in item.metrics]
+    for metric in ("tool_correctness", "argument_correctness"):
+        story.score(metric, 0.9, "a")
+    shown = {(score.metric, score.status) for score in story.reports[-1].scores}
+    assert ("style", ScoreStatus.PENDING) in shown
 
 
 def test_no_request_is_made_twice_when_a_switch_leads_back_to_a_lower_tier():

@@ -35,14 +35,14 @@ def test_gate(case):
 
 @pytest.mark.parametrize("case", cases("session_detectors"), ids=range(len(cases("session_detectors"))))
 def test_session_detectors(case):
-    detectors = dict(session_detectors(Rules(**case["params"]), case["threshold"]))
-    states = {condition: detector.start() for condition, detector in detectors.items()}
+    detectors = session_detectors(Rules(**case["params"]), case["threshold"])
+    states = {condition: detector.start() for condition, detector, _ in detectors}
     found = []
     for value in case["values"]:
         fired = []
-        for condition, detector in detectors.items():
+        for condition, detector, watched in detectors:
             states[condition], holds = detector.step(states[condition], value)
-            if holds:
+            if holds and watched:
                 fired.append(condition)
         fast, slow = states[Condition.TREND].values
         score = ReportScore("m", 0, None, value, ScoreStatus.SUCCESS, case["threshold"], tuple(fired))
