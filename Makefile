@@ -51,6 +51,9 @@ types: $(READY_DEV)
 contracts: $(READY_DEV)
 	@$(BIN)/lint-imports
 
+docs: $(READY_DEV)  ## Write the reference pages from the code
+	@$(BIN)/python docs/generate.py
+
 lock: $(READY_DEV)  ## Write constraints.txt from what is installed
 	@$(BIN)/python -m pip freeze --exclude-editable > constraints.txt && $(BIN)/python -m pip list --format=freeze | grep '^pip==' >> constraints.txt
 

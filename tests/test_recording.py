@@ -130,9 +130,7 @@ def test_values_are_decimals_between_0_and_1(scores: list[Line]) -> None:
         assert "project" not in score
 
 
-def test_tool_correctness_is_the_share_of_tool_calls_that_worked(
-    traces: list[Line], scores: list[Line]
-) -> None:
+def test_tool_correctness_is_the_share_of_tool_calls_that_worked(traces: list[Line], scores: list[Line]) -> None:
     shares = {}
     for trace in traces:
         worked = [span["status"] == "OK" for span in trace["spans"] if span["kind"] == "TOOL"]
@@ -144,11 +142,7 @@ def test_tool_correctness_is_the_share_of_tool_calls_that_worked(
 
 def test_completion_is_1_exactly_when_solved(traces: list[Line], scores: list[Line]) -> None:
     solved = {trace["trace_id"] for trace in traces if trace["metadata"].get("outcome") == "solved"}
-    full = {
-        score["trace_id"]
-        for score in scores
-        if score["name"] == "task_completion" and float(score["value"]) == 1
-    }
+    full = {score["trace_id"] for score in scores if score["name"] == "task_completion" and float(score["value"]) == 1}
     assert full == solved
 
 

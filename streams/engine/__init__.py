@@ -23,7 +23,8 @@ from streams.engine.offsets import Offsets
 from streams.engine.producing import Appended
 from streams.engine.publisher import Out, Publisher, partition_for
 from streams.engine.stages import Stage, Table
-from streams.engine.state import PartitionState
+from streams.engine.standing import Read, Standing, standing
+from streams.engine.state import PartitionState, Recovery
 from streams.engine.tuning import DEVELOPMENT, Tuning
 from streams.engine.worker import run_worker
 
@@ -43,9 +44,12 @@ __all__ = [
     "Out",
     "PartitionState",
     "Publisher",
+    "Read",
     "Reading",
+    "Recovery",
     "Revoked",
     "Stage",
+    "Standing",
     "Table",
     "TooLarge",
     "Tuning",
@@ -53,4 +57,5 @@ __all__ = [
     "faust_app",
     "partition_for",
     "run_worker",
+    "standing",
 ]

@@ -3,6 +3,7 @@
 # ruff: noqa: SLF001  (aiokafka and Faust have no public way to do this; both are pinned)
 
 import asyncio
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +17,7 @@ from streams.engine.connection import Connection
 from streams.engine.errors import EngineError, Fenced, Revoked
 from streams.engine.lanes import Lane
 from streams.engine.stages import Stage
-from streams.engine.state import PartitionState
+from streams.engine.state import PartitionState, Recovery
 from streams.engine.tuning import Tuning
 
 
@@ -173,6 +174,7 @@ class Assignments(TableManager):  # type: ignore[misc]
         """Fence, then restore: in this order no older owner can write behind our reading."""
         table = stage.table
         assert table is not None
+        began = time.monotonic()
         await self._close(tp)
         # A worker that was replaced without knowing it must not fence the one that replaced it.
         if not await self.app.consumer.is_member():
@@ -194,6 +196,7 @@ class Assignments(TableManager):  # type: ignore[misc]
         state = PartitionState(table.name, tp, store, writer, self.max_record)
         self._states[tp] = state
         count = await restore(self.connection, changelog, store)
+        state.recovery = Recovery(count, time.monotonic() - began)
         self.log.info("%s: restored %s records of %s", tp, count, table.changelog)
         return state
 

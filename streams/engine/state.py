@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from faust.types import TP
 
@@ -9,6 +10,18 @@ from streams.engine.changelog import ChangelogWriter
 from streams.engine.errors import ChangelogFailed, Fenced, Revoked, TooLarge
 from streams.engine.producing import size_in_request
 from streams.engine.stores import Changes, Store
+
+
+@dataclass(frozen=True)
+class Recovery:
+    """What bringing a partition's state up took.
+
+    records: read from its changelog.
+    seconds: for fencing the former owner and reading.
+    """
+
+    records: int
+    seconds: float
 
 
 class PartitionState:
@@ -20,6 +33,7 @@ class PartitionState:
     def __init__(self, table: str, source: TP, store: Store, writer: ChangelogWriter, max_record: int) -> None:
         self.table = table
         self.source = source
+        self.recovery = Recovery(0, 0.0)
         self._store = store
         self._writer = writer
         self._max_record = max_record

@@ -91,7 +91,9 @@ class Agents:
                 if rng.random() > 0.04:
                     records.append(self._score(session, trace_id, metric))
         if rng.random() < 0.4:
-            records += [self._score(session, trace_id, metric) for metric in ("tool_correctness", "argument_correctness")]
+            records += [
+                self._score(session, trace_id, metric) for metric in ("tool_correctness", "argument_correctness")
+            ]
         if rng.random() < 0.03:
             records.append(self._score(session, None, "outcome_correct"))
         if rng.random() < 0.1:

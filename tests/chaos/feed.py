@@ -106,7 +106,9 @@ class Feed:
             with contextlib.suppress(KafkaError):
                 await producer.stop()
 
-    async def _send(self, producer: AIOKafkaProducer, lines: Iterable[Line], acks: set["asyncio.Future[object]"]) -> None:
+    async def _send(
+        self, producer: AIOKafkaProducer, lines: Iterable[Line], acks: set["asyncio.Future[object]"]
+    ) -> None:
         for line in lines:
             topic = self._pipeline.topics[line.role].name
             count = self._pipeline.settings.input_partitions

@@ -128,7 +128,9 @@ class Pipeline:
 
     def wait_settled(self, count: int) -> None:
         """Wait until so many turns have settled."""
-        self.wait_until(lambda: len({item["settled_id"] for item in self.values("turn-settled")}) >= count, "settlement")
+        self.wait_until(
+            lambda: len({item["settled_id"] for item in self.values("turn-settled")}) >= count, "settlement"
+        )
 
 
 @contextmanager

@@ -129,7 +129,12 @@ def test_recorded_sessions_over_a_restart(broker: RunningBroker, tmp_path: Path,
     with gzip.open(ROOT / "examples" / "recording" / "sessions.jsonl.gz", "rt") as recording:
         lines = [json.loads(line) for line in islice(recording, 1200)]
     traces = sum("score_id" not in line for line in lines)
-    overrides = {"tier1_metrics": "task_completion", "tier2_metrics": "tool_correctness", "circuit_breaker_max_notices": 3, "store": store}
+    overrides = {
+        "tier1_metrics": "task_completion",
+        "tier2_metrics": "tool_correctness",
+        "circuit_breaker_max_notices": 3,
+        "store": store,
+    }
     with pipeline(broker, f"recorded-{store}", tmp_path, **overrides) as running:
         first = running.start_worker()
         running.publish(lines[:600])
