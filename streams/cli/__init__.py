@@ -39,6 +39,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "journal": _entry("outputs", "Show every other event worth keeping.", "journal"),
     "breaker": _entry("breaker", "Show the circuit breakers, or close one.", "group"),
     "cases": _entry("cases", "List the eval cases captured from posted breaches.", "group"),
+    "dlq": _entry("dlq", "Show the dead letters, and publish them again.", "group"),
     "worker": _entry("worker", "Run the worker against brokers of your own."),
     "topics": _entry("topics", "Create, list and check the topics.", "group"),
     "settings": _entry("settings", "List every setting: value, default, where it came from, meaning."),

@@ -18,7 +18,7 @@ from streams.cli.progress import Bar
 from streams.engine import Out, Publisher, abilities, partition_for
 from streams.errors import InvalidRecord, TopicsWrong
 from streams.lines import Line, Lines, Prepared
-from streams.security import connection
+from streams.security import connection, unseen
 from streams.settings import Settings
 from streams.topics import EVAL_SCORES, TRACE_INGESTED, named
 from streams.wire import Wire
@@ -91,7 +91,10 @@ class _Run:
         found = await admin.find(reach, self._settings)
         self._counts = {role: found[role].partitions or 0 for role in self.sent}
         if missing := [role for role, count in self._counts.items() if not count]:
-            raise TopicsWrong(f"topics missing at {reach.bootstrap}: {', '.join(missing)}; run `tgate topics create`")
+            names = ", ".join(found[role].topic.name for role in missing)
+            raise TopicsWrong(
+                f"topics missing at {reach.bootstrap}: {names}{unseen(self._settings)}; run `tgate topics create`"
+            )
         self._topics = named(self._settings.topic_names)
         fences = (await abilities(reach)).fences
         self._publisher = Publisher(reach, idempotent=fences, max_record=self._settings.max_record_bytes)
