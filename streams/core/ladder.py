@@ -24,11 +24,14 @@ class Trajectory(NamedTuple):
 def missing(turn: Turn, tier: int, rules: Rules) -> tuple[str, ...]:
     """Return the metrics of *tier* not resolved yet: on every trace for tier 1, on the last one above."""
     traces = turn.traces if tier == 1 else turn.traces[-1:]
-    return tuple(
-        metric
-        for metric in rules.tier_metrics(tier)
-        if not all((score := find(trace.scores, metric)) and score.resolved for trace in traces)
-    )
+    lacking = []
+    for metric in rules.tier_metrics(tier):
+        for trace in traces:
+            score = find(trace.scores, metric)
+            if score is None or score.status is ScoreStatus.PENDING:
+                lacking.append(metric)
+                break
+    return tuple(lacking)
 
 
 def fold_gates(turn: Turn, gates: Mapping[str, GateState], rules: Rules) -> Trajectory:

@@ -108,8 +108,9 @@ def bound(draft: Draft) -> None:
 
 
 def _too_many(draft: Draft) -> bool:
-    traces = sum(len(turn.traces) for turn in draft.turns) + len(draft.pending)
-    return traces > MAX_TRACES or draft.held_bytes > MAX_HELD_BYTES
+    if draft.held_bytes > MAX_HELD_BYTES:
+        return True
+    return sum([len(turn.traces) for turn in draft.turns]) + len(draft.pending) > MAX_TRACES
 
 
 def _hold(draft: Draft, known: PendingTrace) -> PendingTrace:

@@ -45,7 +45,7 @@ def advance(draft: Draft) -> None:
             if turn.closed_at is not None and not turn.skip and not turn.attempt and turn.given_up < turn.tier:
                 draft.turns[index] = _request(draft, turn, turn.tier)
     _settle(draft)
-    while sum(turn.closed_at is not None for turn in draft.turns) > draft.rules.max_open_turns:
+    while len(draft.turns) > draft.rules.max_open_turns and _closed(draft) > draft.rules.max_open_turns:
         overflow(draft, "open_turns")
         _settle(draft)
 
@@ -112,6 +112,10 @@ def _request(draft: Draft, turn: Turn, tier: int) -> Turn:
     )
     draft.outputs.append(request)
     return turn._replace(tier_since=draft.now, attempt=turn.attempt + 1)
+
+
+def _closed(draft: Draft) -> int:
+    return len(draft.turns) - (draft.turns[-1].closed_at is None)
 
 
 def _settle(draft: Draft) -> None:
