@@ -1,4 +1,4 @@
-"""Writes the reference pages from the code: settings, topics and records; `--check` fails when one has gone stale."""
+"""Writes the reference pages from the code: settings, topics, records and metrics; `--check` fails when one has gone stale."""
 
 import json
 import subprocess
@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from streams.metrics import Metrics
 from streams.topics import BY_ROLE
 from streams.wire import schemas
 
@@ -50,6 +51,24 @@ def records_page() -> str:
     return NOTE + "".join(parts)
 
 
+def metrics_page() -> str:
+    """Return every metric with its labels and its meaning."""
+    metrics = Metrics()
+    groups = (metrics.stages, metrics.outputs, metrics.partitions, metrics.worker)
+    rows = []
+    for metric in (metric for group in groups for metric in vars(group).values()):
+        (family,) = metric.describe()
+        name = family.name + "_total" * (family.type == "counter")
+        labels = ", ".join(f"`{label}`" for label in metric._labelnames)  # noqa: SLF001  (it has no public name)
+        rows.append(f"| `{name}` | {family.type} | {labels} | {family.documentation} |\n")
+    head = (
+        "# Metrics\n\nWhere a worker has a `health_port`, it answers `/metrics` for Prometheus; beside these there are "
+        "the usual `process_*`. Rules to alert by are in `infra/alerts.yaml`, a Grafana dashboard in "
+        "`infra/dashboard.json`.\n\n| metric | type | labels | meaning |\n|---|---|---|---|\n"
+    )
+    return NOTE + head + "".join(rows)
+
+
 def _raw(name: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((schemas.directory() / f"{name}.avsc").read_text("utf-8"))
     return found
@@ -73,7 +92,12 @@ def _links(records: str | None) -> str:
 
 def main() -> int:
     """Write the pages, or only compare them."""
-    pages = {"settings.md": settings_page(), "topics.md": topics_page(), "records.md": records_page()}
+    pages = {
+        "settings.md": settings_page(),
+        "topics.md": topics_page(),
+        "records.md": records_page(),
+        "metrics.md": metrics_page(),
+    }
     if "--check" in sys.argv:
         stale = [name for name, text in pages.items() if (HERE / name).read_text("utf-8") != text]
         if stale:

@@ -8,6 +8,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
 from streams.engine.connection import Connection
 from streams.errors import TopicsWrong
+from streams.security import unseen
 from streams.settings import Settings
 from streams.topics import (
     BREAKER_STATES,
@@ -110,10 +111,15 @@ async def configs(connection: Connection, names: list[str]) -> dict[str, dict[st
     }
 
 
-def problems(found: Mapping[str, Found], configs_by_name: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Return what keeps the stages from working, one sentence each with what to do."""
+def problems(
+    found: Mapping[str, Found], configs_by_name: Mapping[str, Mapping[str, str]], unseen_means: str = ""
+) -> list[str]:
+    """Return what keeps the stages from working, one sentence each with what to do.
+
+    unseen_means: what else than missing a topic may be that is not found.
+    """
     missing = [item.topic.name for item in found.values() if item.partitions is None]
-    said = [f"missing: {', '.join(missing)}; `tgate topics create` makes them"] if missing else []
+    said = [f"missing: {', '.join(missing)}{unseen_means}; `tgate topics create` makes them"] if missing else []
     for leader, followers in SAME_COUNTS:
         counts = {found[role].topic.name: found[role].partitions for role in (leader, *followers)}
         if len({count for count in counts.values() if count is not None}) > 1:
@@ -146,7 +152,7 @@ async def check(connection: Connection, settings: Settings) -> dict[str, Found]:
     """
     found = await find(connection, settings)
     existing = [item.topic.name for item in found.values() if item.partitions is not None]
-    said = problems(found, await configs(connection, existing) if existing else {})
+    said = problems(found, await configs(connection, existing) if existing else {}, unseen(settings))
     if said:
         raise TopicsWrong("topics are not ready:\n  " + "\n  ".join(said))
     return found

@@ -13,6 +13,7 @@ from streams import admin, tables
 from streams.agents.breaker import BreakerStage
 from streams.agents.gaps import GapJournal
 from streams.agents.ingest import Ingest
+from streams.agents.metering import Meter
 from streams.agents.outbox import Outbox
 from streams.agents.owner import Owner
 from streams.agents.session import SessionStage
@@ -29,6 +30,8 @@ from streams.engine import (
     faust_app,
 )
 from streams.engine.tuning import DEVELOPMENT
+from streams.health import Health
+from streams.metrics import STAGES, Metrics
 from streams.security import connection
 from streams.settings import Settings, load
 from streams.topics import (
@@ -73,16 +76,18 @@ def build(settings: Settings, ready: Ready) -> faust.App:
     publisher = Publisher(ready.connection, idempotent=ready.abilities.fences, max_record=admin.MAX_DEAD_LETTER_BYTES)
     offsets = Offsets(ready.connection, lists_ends=ready.abilities.fences)
     outbox = Outbox(wire, topics, ready.counts)
-    ingest = Ingest(publisher, outbox, wire, offsets, topics, ready.counts[SESSION_LOG])
-    session = SessionStage(publisher, outbox, wire, topics[SESSION_LOG].name)
-    breaker = BreakerStage(publisher, outbox, wire)
+    metrics = Metrics()
+    ingest_meter, session_meter, breaker_meter = (Meter(stage, metrics) for stage in STAGES)
+    ingest = Ingest(publisher, outbox, wire, offsets, topics, ready.counts[SESSION_LOG], ingest_meter)
+    session = SessionStage(publisher, outbox, wire, topics[SESSION_LOG].name, session_meter)
+    breaker = BreakerStage(publisher, outbox, wire, breaker_meter)
     inputs = tuple(
         TP(topics[role].name, partition)
         for role in (TRACE_INGESTED, EVAL_SCORES)
         for partition in range(ready.counts[role])
     )
-    gaps = GapJournal(publisher, outbox)
-    owner = Owner(settings, session.folds, inputs, publisher, outbox, wire, offsets)
+    gaps = GapJournal(publisher, outbox, metrics)
+    owner = Owner(settings, session.folds, inputs, publisher, outbox, wire, offsets, metrics)
     own_log = Reading(contiguous=True, max_records=settings.batch_max_records)
     any_order = Reading(by_time=True, max_records=settings.batch_max_records)
     directory = settings.state_dir if settings.store == "rocksdb" else None
@@ -90,32 +95,41 @@ def build(settings: Settings, ready: Ready) -> faust.App:
     def table(name: str, changelog: str, stage: SessionStage | BreakerStage) -> Table:
         return Table(name, topics[changelog].name, stage.on_restored, stage.on_closed, directory)
 
+    stages = [
+        Stage(
+            "ingest",
+            (topics[TRACE_INGESTED].name, topics[EVAL_SCORES].name),
+            ingest_meter.measured(ingest.handle),
+            any_order,
+        ),
+        Stage(
+            "session",
+            (topics[SESSION_LOG].name,),
+            session_meter.measured(session.handle),
+            own_log,
+            table=table(tables.SESSIONS, SESSION_STATES, session),
+        ),
+        Stage(
+            "breaker",
+            (topics[NOTICE_CANDIDATES].name,),
+            breaker_meter.measured(breaker.handle),
+            own_log,
+            table=table(tables.BREAKERS, BREAKER_STATES, breaker),
+        ),
+    ]
     app = faust_app(
         settings.app_id,
         ready.connection,
-        stages=[
-            Stage("ingest", (topics[TRACE_INGESTED].name, topics[EVAL_SCORES].name), ingest.handle, any_order),
-            Stage(
-                "session",
-                (topics[SESSION_LOG].name,),
-                session.handle,
-                own_log,
-                table=table(tables.SESSIONS, SESSION_STATES, session),
-            ),
-            Stage(
-                "breaker",
-                (topics[NOTICE_CANDIDATES].name,),
-                breaker.handle,
-                own_log,
-                table=table(tables.BREAKERS, BREAKER_STATES, breaker),
-            ),
-        ],
+        stages=stages,
         abilities=ready.abilities,
         datadir=Path(settings.state_dir) / "faust",
         tuning=Tuning(session_timeout_s=settings.session_timeout_s) if ready.abilities.fences else DEVELOPMENT,
         max_record=settings.max_record_bytes,
         on_gap=gaps.note,
     )
+    # Offsets of its own: it asks from a loop of its own, which nothing in this one can hold up.
+    watching = Offsets(ready.connection, lists_ends=ready.abilities.fences)
+    app.add_dependency(Health(settings, app, stages, watching, metrics))
     app.task(gaps.run)
     app.task(owner.run)
 

@@ -81,7 +81,11 @@ class OutputMetrics:
             Outcome,
         )
         self.journal = _counted(
-            registry, "tgate_journal_entries_total", "Events worth keeping, by kind.", "kind", JournalKind
+            registry,
+            "tgate_journal_entries_total",
+            "Events worth keeping, by kind; `gap` means that records were lost unread.",
+            "kind",
+            JournalKind,
         )
         self.late_scores = Counter(
             "tgate_late_scores_total",
@@ -126,7 +130,7 @@ class PartitionMetrics:
             "When the position last moved, or when reading began, in seconds since 1970.",
         )
         self.stalled = _by_partition(
-            registry, "tgate_stalled", "1 while records wait and none was dealt with for stall_warn_s; else 0."
+            registry, "tgate_partition_stalled", "1 while records wait and none was dealt with for stall_warn_s; else 0."
         )
         self.recovery_seconds = Gauge(
             "tgate_recovery_seconds",
@@ -154,12 +158,6 @@ class WorkerMetrics:
             "How far this machine's clock is ahead of the broker's, at the last ack; past max_clock_skew_s no ticks are appended.",
             registry=registry,
         )
-        self.gaps = Counter(
-            "tgate_gaps_total",
-            "Times that records which had not been read could not be had any more, by cause.",
-            ("cause",),
-            registry=registry,
-        )
         self.broker_away = Gauge(
             "tgate_broker_away",
             "1 while the broker does not say where partitions end: lag is then the last one known; else 0.",
@@ -177,7 +175,7 @@ class Metrics:
 
     def __init__(self) -> None:
         # One extra series beside each counter, which says when it was made: noise that nothing here reads.
-        disable_created_metrics()
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self.stages = StageMetrics(self.registry)

@@ -12,7 +12,7 @@ from streams import admin
 from streams.core.model import EvalCase, JournalEntry, NeedsHuman, Notice, Report, TurnSettled
 from streams.engine import Connection, abilities, partition_for
 from streams.errors import BrokerUnavailable, InvalidRecord, TopicsWrong
-from streams.security import connection
+from streams.security import connection, unseen
 from streams.settings import Settings
 from streams.topics import EVAL_CASES, JOURNAL, NEEDS_HUMAN, NOTICES, TURN_REPORTS, TURN_SETTLED
 from streams.wire import Wire
@@ -84,7 +84,8 @@ async def locate(settings: Settings, *roles: str, key: bytes | None = None) -> t
         count = found[role].partitions
         if not count:
             raise TopicsWrong(
-                f"topic {found[role].topic.name} does not exist at {reach.bootstrap}; `tgate topics create` makes it"
+                f"topic {found[role].topic.name} does not exist at {reach.bootstrap}{unseen(settings)}; "
+                "`tgate topics create` makes it"
             )
         numbers = range(count) if key is None else (partition_for(key, count),)
         places.append(Place(reach, found[role].topic.name, tuple(numbers)))

@@ -17,6 +17,7 @@ from aiokafka.errors import (
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
+from aiokafka.protocol.metadata import MetadataRequest
 
 from streams.engine.connection import Connection
 from streams.errors import BadSettings
@@ -30,8 +31,9 @@ _LOGIN_REFUSED: Final = (
     SaslAuthenticationFailed,
     UnsupportedSaslMechanismError,
 )
+_EXPIRED: Final = "the token has expired or is not valid"
 _PROBE_S: Final = 10.0
-_DEFAULT_PORT: Final = 9092
+_DEFAULT_PORT: Final = "9092"
 
 
 class TokenFile(AbstractTokenProvider):  # type: ignore[misc]
@@ -90,6 +92,11 @@ def connection(settings: Settings) -> Connection:
         security["sasl_mechanism"] = settings.sasl_mechanism
         security |= _login(settings)
     return Connection(",".join(settings.bootstrap_servers), security)
+
+
+def unseen(settings: Settings) -> str:
+    """Return what else a topic that is not found may mean: Kafka shows nobody a topic without a right to it."""
+    return ", or this login may not see it" if settings.security_protocol != "PLAINTEXT" else ""
 
 
 def _warn_of_idle_settings(settings: Settings) -> None:
@@ -194,23 +201,45 @@ async def refusal(settings: Settings) -> str | None:
     """
     reach = connection(settings)
     for address in reach.bootstrap.split(","):
-        host, _, port = address.rpartition(":") if ":" in address else (address, "", str(_DEFAULT_PORT))
         try:
-            found = await create_conn(
-                host, int(port), client_id="tgate", request_timeout_ms=int(_PROBE_S * 1000), **reach.security
-            )
-        except _LOGIN_REFUSED as error:
-            user = f" of {settings.sasl_username}" if settings.sasl_username else ""
-            said = f"the broker at {address} refused the login{user} by {settings.sasl_mechanism}: {error}"
-            return f"{said}; see sasl_mechanism, sasl_username and the file of its secret"
-        except ssl.SSLCertVerificationError as error:
-            said = f"the broker at {address} is not trusted: {error.verify_message or _reason(error)}"
-            return f"{said}; see tls_ca_file, and whether bootstrap_servers has the names that its certificate is for"
-        except ssl.SSLError as error:
-            said = f"no TLS with the broker at {address}: {_reason(error)}"
-            return f"{said}; see security_protocol and tls_certificate_file"
-        except (OSError, ValueError, KafkaError, TimeoutError):
-            continue
+            await _knock(reach, address)
+        except (OSError, ValueError, KafkaError, TimeoutError) as error:
+            if (said := _refused(error, address, settings)) is not None:
+                return said
+    return None
+
+
+async def _knock(reach: Connection, address: str) -> None:
+    """Connect, log in and ask something; raises what stood in the way."""
+    host, _, port = address.rpartition(":") if ":" in address else (address, "", _DEFAULT_PORT)
+    found = await create_conn(
+        host, int(port), client_id="tgate", request_timeout_ms=int(_PROBE_S * 1000), **reach.security
+    )
+    # A refused token is answered without an error code, and aiokafka takes that for a success. Kafka then gives an
+    # empty answer to what comes next, or none, and hangs up.
+    by_token = reach.security.get("sasl_mechanism") == "OAUTHBEARER"
+    try:
+        answer = await found.send(MetadataRequest([]))
+        if by_token and not answer.brokers:
+            raise AuthenticationFailedError(_EXPIRED)
+    except KafkaConnectionError:
+        if by_token:
+            raise AuthenticationFailedError(_EXPIRED) from None
+        raise
+    finally:
         closed = found.close()
         await asyncio.wait([closed], timeout=1)
+
+
+def _refused(error: Exception, address: str, settings: Settings) -> str | None:
+    if isinstance(error, _LOGIN_REFUSED):
+        user = f" of {settings.sasl_username}" if settings.sasl_username else ""
+        said = f"the broker at {address} refused the login{user} by {settings.sasl_mechanism}: {error}"
+        return f"{said}; see sasl_mechanism, sasl_username and the file of its secret"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        said = f"the broker at {address} is not trusted: {(error.verify_message or _reason(error)).rstrip('.')}"
+        return f"{said}; see tls_ca_file, and whether bootstrap_servers has the names that its certificate is for"
+    if isinstance(error, ssl.SSLError):
+        said = f"no TLS with the broker at {address}: {_reason(error)}"
+        return f"{said}; see security_protocol and tls_certificate_file"
     return None

@@ -178,6 +178,11 @@ class Settings(BaseModel):
     tls_key_file: Path | None = Field(None, description="its key")
     tls_key_password_file: Path | None = Field(None, description="file that holds the key's password")
 
+    # Client
+    barrier_timeout_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        180.0, description="how long a client's settle waits for a turn's diagnosis"
+    )
+
     # Topics
     topic_names: TopicNames = Field(default_factory=dict, description="other names for topics, default name to name")
     input_partitions: Partitions = Field(8, description="partitions of the input topics, when we create them")
@@ -198,8 +203,9 @@ class Settings(BaseModel):
     output_format: Literal["json", "avro", "confluent"] = Field(
         "json", description="format of the records we publish for others"
     )
+    # Not in a repr: a password may stand in it.
     schema_registry_url: str | None = Field(
-        None, description="Confluent-compatible schema registry, for framed records"
+        None, repr=False, description="Confluent-compatible schema registry, for framed records"
     )
     schema_ids_file: Path | None = Field(None, description="JSON file of schema ids, instead of a registry")
     max_record_bytes: Annotated[int, Field(ge=10_000, le=100_000_000)] = Field(
@@ -226,6 +232,18 @@ class Settings(BaseModel):
     session_timeout_s: Annotated[float, Field(ge=1, le=1800)] = Field(
         15.0, description="the group drops a worker silent for this long; the embedded broker has its own"
     )
+
+    # Health
+    health_host: str = Field("127.0.0.1", description="address that /live, /ready and /metrics are answered on")
+    health_port: Annotated[int, Field(ge=0, le=65_535)] | None = Field(
+        None, description="port that they are answered on; none: nothing listens; 0: a free one, named in the log"
+    )
+    stall_warn_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
+        30.0, description="a partition whose records wait for this long while none is dealt with is reported as stalled"
+    )
+    stall_exit_s: Seconds = Field(
+        300.0, description="a worker with a partition stalled for this long ends, so that it is restarted; 0: never"
+    )
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field("INFO", description="what is logged")
     log_format: Literal["console", "json"] = Field("console", description="how it is logged")
 
@@ -241,6 +259,10 @@ class Settings(BaseModel):
             raise ValueError("outcome_correct is tier 0 always and belongs to no list of metrics")
         if unknown := sorted(self.topic_names.keys() - BY_ROLE.keys()):
             raise ValueError(f"topic_names: unknown topic {', '.join(unknown)}; known are {', '.join(BY_ROLE)}")
+        if 0 < self.stall_exit_s < self.stall_warn_s:
+            raise ValueError(
+                f"stall_exit_s = {self.stall_exit_s:g} must not be less than stall_warn_s = {self.stall_warn_s:g}"
+            )
         longest = max(self.turn_idle_s, self.first_score_wait_s, self.score_wait_s, self.unannounced_wait_s)
         if self.session_ttl_s <= longest:
             raise ValueError(

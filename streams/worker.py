@@ -10,14 +10,15 @@ import faust
 import structlog
 
 from streams.app import build, prepare
+from streams.errors import TgateError
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
 EXIT_CRASHED: Final = 1
 EXIT_INTERRUPTED: Final = 130
-STOP_S: Final = 75.0
-"""How long a stop may take: longer than a drain and an append's delivery one after the other."""
+STOP_S: Final = 60.0
+"""How long a stop may take: the drain, then some seconds for each good-bye that a broker does not answer."""
 
 
 class GateWorker(faust.Worker):  # type: ignore[misc]
@@ -32,7 +33,7 @@ class GateWorker(faust.Worker):  # type: ignore[misc]
     async def on_startup_finished(self) -> None:
         """Say that every partition of the first assignment is being read."""
         await super().on_startup_finished()
-        if not self._signals:
+        if not self.should_stop:
             self._on_ready()
 
     def install_signal_handlers(self) -> None:
@@ -46,9 +47,17 @@ class GateWorker(faust.Worker):  # type: ignore[misc]
             # Nothing is lost: what was not acknowledged is read again by the next worker.
             os._exit(EXIT_INTERRUPTED)
         log.info("stopping", signal=number.name, hint="what is under way is finished first; once more ends it at once")
-        self.loop.call_later(STOP_S, self._give_up)
+        self._limit_stop()
         self._flag_as_shutdown_by_signal()
         self._schedule_shutdown(number)
+
+    def on_worker_shutdown(self) -> None:
+        """Stop after a crash in good order too, as far as that goes."""
+        if not self._signals:
+            self._limit_stop()
+
+    def _limit_stop(self) -> None:
+        self.loop.call_later(STOP_S, self._give_up)
 
     def _give_up(self) -> None:
         log.error(
@@ -70,12 +79,25 @@ def run(settings: Settings, on_ready: Callable[[], None]) -> int:
     Raises:
         TopicsWrong: topics are missing or wrong; nothing was started.
         KafkaError: no broker answers.
+        UnreadableState: a stored state cannot be read by this version; the worker has stopped.
     """
     ready = asyncio.run(prepare(settings))
+    return run_app(lambda: build(settings, ready), on_ready)
+
+
+def run_app(make: Callable[[], faust.App], on_ready: Callable[[], None]) -> int:
+    """Make an app in a loop of its own, run it, and return the exit code as `run` does.
+
+    Raises:
+        TgateError: the app ended with it, on purpose.
+    """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
+    worker = GateWorker(make(), loop, on_ready)
     try:
-        GateWorker(build(settings, ready), loop, on_ready).execute_from_commandline()
+        worker.execute_from_commandline()
     except SystemExit as ending:
+        if isinstance(worker.crash_reason, TgateError):
+            raise worker.crash_reason from None
         return int(ending.code or 0)
     return 0

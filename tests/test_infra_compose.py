@@ -67,3 +67,10 @@ def test_the_build_finds_its_files(services: dict[str, Any]) -> None:
 def test_workers_have_no_rights() -> None:
     dockerfile = (INFRA / "Dockerfile").read_text()
     assert dockerfile.rindex("\nUSER tgate\n") < dockerfile.index("\nENTRYPOINT")
+
+
+def test_workers_are_asked_whether_they_are_ready_where_they_listen(services: dict[str, Any]) -> None:
+    for worker in ("worker-1", "worker-2"):
+        port = services[worker]["environment"]["TGATE_HEALTH_PORT"]
+        assert f"http://127.0.0.1:{port}/ready" in services[worker]["healthcheck"]["test"][-1]
+        assert services[worker]["restart"] == "unless-stopped"

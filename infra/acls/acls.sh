@@ -88,7 +88,7 @@ kafka_acls() {
   if [ -n "${KAFKA_ACLS:-}" ]; then
     "$KAFKA_ACLS" "$@"
   else
-    "${JAVA_HOME:+$JAVA_HOME/bin/}java" "-Dlog4j2.configurationFile=$kafka/log4j2.yaml" \
+    "${JAVA_HOME:+$JAVA_HOME/bin/}java" -XX:TieredStopAtLevel=1 -XX:+UseSerialGC "-Dlog4j2.configurationFile=$kafka/log4j2.yaml" \
       -cp "$kafka/jars/*" org.apache.kafka.tools.AclCommand "$@"
   fi
 }

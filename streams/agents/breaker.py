@@ -3,6 +3,7 @@
 from aiokafka import ConsumerRecord
 
 from streams import tables
+from streams.agents.metering import Meter
 from streams.agents.outbox import Outbox, Output
 from streams.agents.stage import FoldStage
 from streams.core.breaker import BreakerState
@@ -16,8 +17,8 @@ from streams.wire import Wire
 class BreakerStage(FoldStage[CandidateFold, CandidateRecord]):
     """Owns the folds of the assigned notice-candidates partitions."""
 
-    def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire) -> None:
-        super().__init__(publisher, outbox)
+    def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire, meter: Meter) -> None:
+        super().__init__(publisher, outbox, meter)
         self._wire = wire
 
     def take_up(self, partition: int, state: PartitionState) -> CandidateFold:

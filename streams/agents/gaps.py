@@ -9,6 +9,7 @@ from streams.agents.outbox import Outbox
 from streams.core.ids import digest
 from streams.core.model import JournalEntry, JournalKind
 from streams.engine import AppendFailed, Gap, Publisher
+from streams.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
@@ -18,9 +19,10 @@ RETRY_S = 1.0
 class GapJournal:
     """Takes gaps from the consumer's thread and publishes them from the loop, until each has its ack."""
 
-    def __init__(self, publisher: Publisher, outbox: Outbox) -> None:
+    def __init__(self, publisher: Publisher, outbox: Outbox, metrics: Metrics) -> None:
         self._publisher = publisher
         self._outbox = outbox
+        self._metrics = metrics
         self._loop: asyncio.AbstractEventLoop | None = None
         self._gaps: asyncio.Queue[Gap] = asyncio.Queue()
 
@@ -39,6 +41,7 @@ class GapJournal:
             while True:
                 try:
                     await self._publisher.publish([entry])
+                    self._metrics.outputs.journal.labels(JournalKind.GAP).inc()
                     break
                 except AppendFailed as error:
                     log.warning("gap_not_journaled", error=str(error), hint="the broker does not answer; trying again")

@@ -6,6 +6,7 @@ import structlog
 from aiokafka import ConsumerRecord
 from faust.types import TP
 
+from streams.agents.metering import Meter
 from streams.agents.outbox import Outbox
 from streams.core.log import LogRecord, Source
 from streams.core.model import Score, Trace
@@ -30,6 +31,7 @@ class Ingest:
         offsets: Offsets,
         topics: dict[str, Topic],
         partitions: int,
+        meter: Meter,
     ) -> None:
         self._publisher = publisher
         self._outbox = outbox
@@ -38,36 +40,41 @@ class Ingest:
         self._trace_topic = topics[TRACE_INGESTED].name
         self._log_topic = topics[SESSION_LOG].name
         self._partitions = partitions
+        self._meter = meter
         self._ready: set[int] = set()
 
     async def handle(self, batch: Batch) -> None:
         """Append a batch; whole traces are acknowledged before the log mentions them."""
         whole: list[Out] = []
         appended: list[Out] = []
+        tally = self._meter.tally()
+        topic_id = await batch.topic_id()
         for record in batch.records:
             try:
-                self._read(record, whole, appended)
+                self._read(record, topic_id, whole, appended)
             except InvalidRecord as error:
                 whole.append(self._outbox.dead_letter(record, error))
+                tally.dead_letter(error)
         await self._publisher.publish(whole)
         for partition in {out.partition for out in appended} - self._ready:
             await self._wait_for_rules(partition)
         await self._publisher.publish(appended)
         batch.done()
+        tally.count()
         await batch.commit()
 
-    def _read(self, record: ConsumerRecord, whole: list[Out], appended: list[Out]) -> None:
+    def _read(self, record: ConsumerRecord, topic_id: str, whole: list[Out], appended: list[Out]) -> None:
         if record.topic == self._trace_topic:
             trace = self._wire.read_trace(record.value, record.key, record.timestamp)
             key, partition = self._place(trace.session_id)
             whole.append(self._outbox.to(TRACES, key, self._wire.write_trace(trace), partition=partition))
-            appended.append(self._log_record(record, trace.session_id, trace.trace))
+            appended.append(self._log_record(record, topic_id, trace.session_id, trace.trace))
         else:
             score = self._wire.read_score(record.value, record.key, record.timestamp)
-            appended.append(self._log_record(record, score.session_id, score.score))
+            appended.append(self._log_record(record, topic_id, score.session_id, score.score))
 
-    def _log_record(self, record: ConsumerRecord, session_id: str, body: Trace | Score) -> Out:
-        source = Source(record.topic, "", record.partition, record.offset)
+    def _log_record(self, record: ConsumerRecord, topic_id: str, session_id: str, body: Trace | Score) -> Out:
+        source = Source(record.topic, topic_id, record.partition, record.offset)
         value = self._wire.write_internal(LogRecord(record.offset, record.timestamp, body, session_id, source))
         key, partition = self._place(session_id)
         return self._outbox.to(SESSION_LOG, key, value, partition=partition)

@@ -16,6 +16,7 @@ from streams.core.model import JournalEntry, JournalKind
 from streams.core.rules import Rules, seconds
 from streams.core.session import Tick
 from streams.engine import Appended, EngineError, Offsets, Publisher
+from streams.metrics import Metrics
 from streams.settings import Settings
 from streams.topics import SESSION_LOG
 from streams.wire import Wire
@@ -37,10 +38,11 @@ class Pledge:
 
 @dataclass
 class Progress:
-    """How far ingest has come with one input partition, and since when it has not moved."""
+    """How far ingest has come with one input partition, since when it has not moved, and whether it had a backlog."""
 
     committed: int
     since: int
+    is_behind: bool
 
 
 class Owner:
@@ -55,6 +57,7 @@ class Owner:
         outbox: Outbox,
         wire: Wire,
         offsets: Offsets,
+        metrics: Metrics,
     ) -> None:
         self._settings = settings
         self._rules: Rules = settings.rules
@@ -64,6 +67,7 @@ class Owner:
         self._outbox = outbox
         self._wire = wire
         self._offsets = offsets
+        self._metrics = metrics
         self._log_topic = settings.topic_names.get(SESSION_LOG, SESSION_LOG)
         self._rules_appended: dict[int, int] = {}
         self._pledges: dict[int, Pledge] = {}
@@ -110,6 +114,7 @@ class Owner:
             if behind <= stuck and due[partition].position >= pledge.log_end:
                 names = tuple(sorted(f"{tp.topic}-{tp.partition}" for tp in stuck))
                 await self._append(partition, Tick(pledge.as_of, names), now)
+                self._metrics.worker.ticks.inc()
                 del self._pledges[partition]
 
     async def _look_again(self, owned: Mapping[int, LogFold], now: int) -> None:
@@ -123,23 +128,31 @@ class Owner:
         return fold.next_due is not None and fold.next_due <= pledge.as_of
 
     def _note_progress(self, committed: Mapping[TP, int | None], now: int) -> None:
+        """Remember since when each backlog has not moved; where there is none, nothing stands still."""
+        wanted: dict[TP, int] = {}
+        for pledge in self._pledges.values():
+            wanted.update({tp: max(end, wanted.get(tp, 0)) for tp, end in pledge.ends.items()})
         for tp in self._inputs:
             offset = committed[tp] or 0
+            is_behind = offset < wanted.get(tp, 0)
             known = self._progress.get(tp)
-            if known is None or known.committed != offset:
-                self._progress[tp] = Progress(offset, now)
+            if known is None or known.committed != offset or not (known.is_behind and is_behind):
+                self._progress[tp] = Progress(offset, now, is_behind)
 
     async def _append(self, partition: int, body: Rules | Tick, now: int) -> None:
         value = self._wire.write_internal(LogRecord(-1, now, body))
+        sent = _clock()
         for ack in await self._publisher.publish([self._outbox.to(SESSION_LOG, None, value, partition=partition)]):
-            await self._check_clock(ack)
+            await self._check_clock(ack, sent)
 
-    async def _check_clock(self, ack: Appended) -> None:
+    async def _check_clock(self, ack: Appended, sent: int) -> None:
         """Compare this worker's clock with the broker's; while they differ too much, this worker says no time."""
         if ack.timestamp_ms is None:
             return
         now = _clock()
-        skew = (now - ack.timestamp_ms) / 1000
+        # Only what lies outside of sending and ack is skew: an ack may take long, a worker may be stopped meanwhile.
+        skew = (max(0, sent - ack.timestamp_ms) - max(0, ack.timestamp_ms - now)) / 1000
+        self._metrics.worker.clock_skew.set(skew)
         skewed = abs(skew) > self._settings.max_clock_skew_s
         if skewed and not self._skewed:
             log.error("clock_skew", seconds=skew, hint="set this machine's clock; until then it appends no ticks")
@@ -156,6 +169,7 @@ class Owner:
                 time=now,
             )
             await self._publisher.publish([self._outbox.record(entry)])
+            self._metrics.outputs.journal.labels(entry.kind).inc()
         self._skewed = skewed
 
 

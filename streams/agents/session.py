@@ -4,6 +4,7 @@ import structlog
 from aiokafka import ConsumerRecord
 
 from streams import tables
+from streams.agents.metering import Meter
 from streams.agents.outbox import Outbox, Output
 from streams.agents.stage import FoldStage
 from streams.core.log import LogFold, LogRecord
@@ -19,8 +20,8 @@ log = structlog.get_logger(__name__)
 class SessionStage(FoldStage[LogFold, LogRecord]):
     """Owns the folds of the assigned session-log partitions."""
 
-    def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire, topic: str) -> None:
-        super().__init__(publisher, outbox)
+    def __init__(self, publisher: Publisher, outbox: Outbox, wire: Wire, topic: str, meter: Meter) -> None:
+        super().__init__(publisher, outbox, meter)
         self._wire = wire
         self._topic = topic
 

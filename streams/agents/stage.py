@@ -7,6 +7,7 @@ from typing import Generic, Protocol, TypeVar
 import structlog
 from aiokafka import ConsumerRecord
 
+from streams.agents.metering import Meter
 from streams.agents.outbox import Outbox, Output
 from streams.core.model import StepFailed
 from streams.engine import Batch, Out, PartitionState, Publisher
@@ -29,9 +30,10 @@ R = TypeVar("R")
 class FoldStage(ABC, Generic[F, R]):
     """The owner of a fold for each assigned partition of one log."""
 
-    def __init__(self, publisher: Publisher, outbox: Outbox) -> None:
+    def __init__(self, publisher: Publisher, outbox: Outbox, meter: Meter) -> None:
         self._publisher = publisher
         self._outbox = outbox
+        self._meter = meter
         self.folds: dict[int, F] = {}
 
     @abstractmethod
@@ -57,10 +59,12 @@ class FoldStage(ABC, Generic[F, R]):
     async def on_restored(self, partition: int, state: PartitionState) -> int:
         """Take up a partition where its position record says."""
         fold = self.folds[partition] = self.take_up(partition, state)
+        self._meter.recovered(partition, state.recovery)
         return fold.position
 
     def on_closed(self, partition: int) -> None:
         self.folds.pop(partition, None)
+        self._meter.closed(partition)
 
     async def handle(self, batch: Batch) -> None:
         """Fold a batch; whatever goes wrong, the next try starts from what was remembered."""
@@ -73,19 +77,25 @@ class FoldStage(ABC, Generic[F, R]):
     async def _fold(self, fold: F, batch: Batch) -> None:
         self.folds[batch.partition] = fold
         outs: list[Out] = []
+        tally = self._meter.tally()
         for record in batch.records:
             try:
                 read = self.read(record)
             except InvalidRecord as error:
                 outs.append(self._outbox.dead_letter(record, error))
+                tally.dead_letter(error)
                 continue
             for output in self.apply(fold, read):
                 if isinstance(output, StepFailed):
-                    outs.append(self._outbox.dead_letter(record, CoreFailure(output.error)))
+                    failure = CoreFailure(output.error)
+                    outs.append(self._outbox.dead_letter(record, failure))
+                    tally.dead_letter(failure)
                     log.error("step_failed", name=output.name, error=output.error, offset=record.offset)
                 else:
                     outs.append(self._outbox.record(output))
+                    tally.output(output)
         fold.position = batch.next_offset
         await self._publisher.publish(outs)
         await batch.state.commit(self.remember(fold, batch.partition))
         batch.done()
+        tally.count()

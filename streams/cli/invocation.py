@@ -1,19 +1,15 @@
 """The options that every command takes, and the settings that follow from them."""
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 
+from streams.broker.address import ADDRESS_FILE, announced
 from streams.settings import Loaded, Settings, load
-
-ADDRESS_FILE: Final = Path(".tgate/bootstrap")
-"""Where `tgate up` writes its broker's address, so that other terminals in the same directory find it."""
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -110,35 +106,3 @@ _OPTIONS = (
         help="One setting, over file and environment; may be given again.",
     ),
 )
-
-
-def announced() -> str | None:
-    """Return the address that a running `tgate up` has written in this directory, if there is one."""
-    try:
-        address, pid = ADDRESS_FILE.read_text("utf-8").split()
-        os.kill(int(pid), 0)
-    except PermissionError:
-        return address  # another user's process, and it lives
-    except (OSError, ValueError):
-        return None
-    return address
-
-
-@contextmanager
-def announce(bootstrap: str) -> Iterator[bool]:
-    """Let other terminals find the broker while the block lasts; yields whether they can."""
-    if announced() is not None:
-        yield False
-        return
-    try:
-        ADDRESS_FILE.parent.mkdir(exist_ok=True)
-        ADDRESS_FILE.write_text(f"{bootstrap} {os.getpid()}\n", "utf-8")
-    except OSError:
-        yield False
-        return
-    try:
-        yield True
-    finally:
-        with suppress(OSError):
-            ADDRESS_FILE.unlink()
-            ADDRESS_FILE.parent.rmdir()  # only when nothing else is kept there

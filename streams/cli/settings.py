@@ -1,5 +1,6 @@
 """tgate settings: every setting with its value, default, source, what is allowed and what it means."""
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -15,6 +16,7 @@ from streams.cli.output import as_json_option, clean, say, say_json, show, table
 from streams.settings import Settings
 
 HIDDEN: Final = "(hidden)"
+_LOGIN_IN_URL: Final = re.compile(r"//[^/\s]*@")
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,9 @@ def _shown(value: Any) -> Any:
     """Return a value as JSON has it; a secret only as whether it is set."""
     if isinstance(value, SecretStr):
         return HIDDEN
-    return value if value is None or isinstance(value, bool | int | float | str) else _json_value(value)
+    if isinstance(value, str):
+        return _LOGIN_IN_URL.sub(f"//{HIDDEN}@", value)
+    return value if value is None or isinstance(value, bool | int | float) else _json_value(value)
 
 
 def _json_value(value: Any) -> Any:

@@ -13,7 +13,8 @@ from rich.text import Text
 
 from streams import admin, telemetry, worker
 from streams.broker import RunningBroker, apache_kafka, embedded
-from streams.cli.invocation import ADDRESS_FILE, Invocation, announce, common, pass_invocation
+from streams.broker.address import ADDRESS_FILE, announce
+from streams.cli.invocation import Invocation, common, pass_invocation
 from streams.cli.manual import examples
 from streams.cli.output import note
 from streams.cli.worker import say_ready

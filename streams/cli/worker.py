@@ -27,7 +27,7 @@ def command(invocation: Invocation) -> None:
     scores and publishes reports and notices until Ctrl-C or SIGTERM, after which it finishes
     what is under way. Any number may run: they share the partitions.
 
-    Exit code 0 after a signal, 1 when it crashed or could not start.
+    Exit code 0 after a signal, 1 when it crashed, stood still for stall_exit_s or could not start.
     """
     settings = invocation.settings
     telemetry.configure(settings)

@@ -16,6 +16,7 @@ from streams.engine.errors import (
     Fenced,
     Revoked,
     TooLarge,
+    TopicReplaced,
 )
 from streams.engine.gaps import Gap, GapCause
 from streams.engine.lanes import Reading
@@ -25,8 +26,8 @@ from streams.engine.publisher import Out, Publisher, partition_for
 from streams.engine.stages import Stage, Table
 from streams.engine.standing import Read, Standing, standing
 from streams.engine.state import PartitionState, Recovery
+from streams.engine.topic_ids import TopicIds
 from streams.engine.tuning import DEVELOPMENT, Tuning
-from streams.engine.worker import run_worker
 
 __all__ = [
     "DEVELOPMENT",
@@ -52,10 +53,11 @@ __all__ = [
     "Standing",
     "Table",
     "TooLarge",
+    "TopicIds",
+    "TopicReplaced",
     "Tuning",
     "abilities",
     "faust_app",
     "partition_for",
-    "run_worker",
     "standing",
 ]

@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import Any
 
 import faust
+from aiokafka.errors import KafkaError
 from faust.app.base import BootStrategy
 
 from streams.engine.assignment import Assignments
 from streams.engine.batch import Batch
 from streams.engine.connection import Abilities, Connection
 from streams.engine.consumer import BatchConsumer
-from streams.engine.errors import Revoked
+from streams.engine.errors import EngineError, Revoked, TopicReplaced
 from streams.engine.gaps import Gap
 from streams.engine.stages import Stage
+from streams.engine.topic_ids import TopicIds
 from streams.engine.transport import BatchSchema, GateTransport
 from streams.engine.tuning import Tuning
+from streams.errors import UnreadableState
 
 logger = logging.getLogger(__name__)
 
@@ -34,14 +37,29 @@ class _BootStrategy(BootStrategy):  # type: ignore[misc]
 
 
 class GateApp(faust.App):  # type: ignore[misc]
-    """A Faust app with our transport."""
+    """A Faust app with our transport.
+
+    fatal: errors that no further try can mend.
+    """
 
     BootStrategy = _BootStrategy
+
+    fatal: tuple[type[Exception], ...] = ()
 
     async def on_first_start(self) -> None:
         """Make Faust's directory with its parents, which Faust does not."""
         self.conf.datadir.mkdir(parents=True, exist_ok=True)
         await super().on_first_start()
+
+    def end(self, reason: Exception) -> None:
+        """Stop the worker, or the app where there is none; it ends with this error."""
+        if self.should_stop:
+            return
+        self.log.critical("stopping: %s", reason)
+        root = self.beacon.root
+        # mode's own crash() logs a traceback, which says nothing of a state that cannot be read.
+        (root.data if root is not None else self)._crash(reason)
+        self._crash(reason)
 
 
 def _ignore_gap(gap: Gap) -> None:
@@ -58,6 +76,7 @@ def faust_app(
     tuning: Tuning = _TUNING,
     max_record: int = 1_000_000,
     on_gap: Callable[[Gap], None] = _ignore_gap,
+    fatal: tuple[type[Exception], ...] = (UnreadableState,),
 ) -> faust.App:
     """Return a Faust app with one agent for each stage.
 
@@ -66,6 +85,7 @@ def faust_app(
     datadir: Faust's own; nothing of ours is kept there.
     max_record: largest state record in bytes.
     on_gap: told when wanted records cannot be had, before reading goes on after them.
+    fatal: what a stage raises when no further try can help: the app ends with it.
     """
     topics = [topic for stage in stages for topic in stage.topics]
     if len(set(topics)) != len(topics):
@@ -73,6 +93,7 @@ def faust_app(
     if any(stage.table and len(stage.topics) != 1 for stage in stages):
         raise ValueError("a table's partitions are those of one topic")
     app = GateApp(app_id, **_faust_settings(connection, datadir, tuning))
+    app.fatal = fatal
     app.conf.TableManager = _assignments(connection, stages, abilities, tuning, max_record)
     app.transport = _transport(app, connection, tuning, on_gap)
     for stage in stages:
@@ -114,6 +135,7 @@ def _assignments(
     settings = {
         "stages": tuple(stages),
         "connection": connection,
+        "topic_ids": TopicIds(connection),
         # Their module is what they log as; without it, that of the metaclass.
         "__module__": Assignments.__module__,
         "fences": abilities.fences,
@@ -140,7 +162,7 @@ def _transport(app: faust.App, connection: Connection, tuning: Tuning, on_gap: C
     return made
 
 
-def _add_agent(app: faust.App, stage: Stage) -> None:
+def _add_agent(app: GateApp, stage: Stage) -> None:
     topic = app.topic(*stage.topics, schema=BatchSchema(), internal=False)
 
     async def agent(stream: Any) -> None:
@@ -152,7 +174,7 @@ def _add_agent(app: faust.App, stage: Stage) -> None:
     app.agent(topic, name=stage.name, concurrency=stage.concurrency)(agent)
 
 
-async def _handle(app: faust.App, handle: Callable[[Batch], Awaitable[None]], batch: Batch) -> None:
+async def _handle(app: GateApp, handle: Callable[[Batch], Awaitable[None]], batch: Batch) -> None:
     """Call the stage. What it raises must not reach Faust.
 
     Faust restarts an agent that raised, but the stream's generator lives on in the traceback,
@@ -164,6 +186,15 @@ async def _handle(app: faust.App, handle: Callable[[Batch], Awaitable[None]], ba
         raise
     except Revoked as error:
         logger.info("%r: %s", batch, error)
+    except app.fatal as error:
+        await app.consumer.close_lanes()
+        app.end(error)
+        return
+    except TopicReplaced as error:
+        logger.warning("%r: %s", batch, error)
+        await app.tables.topic_replaced(batch.tp)
+    except (KafkaError, EngineError) as error:
+        logger.warning("%r failed: %r", batch, error)
     except Exception:
         logger.exception("%r failed", batch)
     state = batch._lane.state

@@ -18,6 +18,7 @@ from streams.engine.errors import EngineError, Fenced, Revoked
 from streams.engine.lanes import Lane
 from streams.engine.stages import Stage
 from streams.engine.state import PartitionState, Recovery
+from streams.engine.topic_ids import TopicIds
 from streams.engine.tuning import Tuning
 
 
@@ -26,6 +27,7 @@ class _Kept:
     """A partition between two generations of the group: usable only by the very next one."""
 
     position: int
+    topic_id: str
     state: PartitionState | None
 
 
@@ -39,6 +41,7 @@ class Assignments(TableManager):  # type: ignore[misc]
 
     stages: Sequence[Stage] = ()
     connection: Connection
+    topic_ids: TopicIds
     fences: bool = False
     tuning: Tuning = Tuning()
     max_record: int = 1_000_000
@@ -68,6 +71,7 @@ class Assignments(TableManager):  # type: ignore[misc]
         await self._cancel_tasks()
         await self.app.consumer.close_lanes()
         await asyncio.gather(*(self._close(tp) for tp in list(self._states)))
+        await self.topic_ids.stop()
 
     def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """Do nothing yet: batches that are out may still finish; see after_revoked."""
@@ -82,7 +86,7 @@ class Assignments(TableManager):  # type: ignore[misc]
         consumer = self.app.consumer
         await self._cancel_tasks()
         self._kept = {
-            tp: _Kept(lane.settled, lane.state)
+            tp: _Kept(lane.settled, lane.topic_id, lane.state)
             for tp, lane in consumer.lanes.items()
             if not consumer.is_out(tp) and (lane.state is None or lane.state.ended is None)
         }
@@ -136,6 +140,9 @@ class Assignments(TableManager):  # type: ignore[misc]
                 await self._open(tp, kept)
             except Fenced:
                 wait_s = self._leave_alone(tp)
+            except self.app.fatal as error:
+                self.app.end(error)
+                return
             except Exception as error:
                 wait_s = min(self.tuning.retry_max_s, self.tuning.retry_min_s * 2 ** min(failures, 16))
                 failures += 1
@@ -158,17 +165,23 @@ class Assignments(TableManager):  # type: ignore[misc]
     async def _open(self, tp: TP, kept: _Kept | None) -> None:
         stage = self._by_topic[tp.topic]
         consumer = self.app.consumer
+        topic_id = ""
         if kept is not None:
-            start, state = kept.position, kept.state
+            start, topic_id, state = kept.position, kept.topic_id, kept.state
         elif stage.table is not None:
             async with self._restoring:
                 state = await self._build(tp, stage)
             told = await stage.table.on_restored(tp.partition, state)
-            start = told if told is not None else await consumer.start_of(tp)
+            start = told if told is not None else await consumer.start_of(tp, "")
         else:
-            start, state = await consumer.start_of(tp), None
+            # Before anything is read, and before the offset that may be another topic's.
+            topic_id = await self.topic_ids.topic_id(tp)
+            start, state = await consumer.start_of(tp, topic_id), None
         self.log.info("%s: reading from %s%s", tp, start, " (kept)" if kept else "")
-        await consumer.open(Lane(tp, stage.reading, start, state))
+        lane = Lane(tp, stage.reading, start, state)
+        if stage.table is None:
+            lane.topic_id, lane.ask_topic_id = topic_id, self.topic_ids.topic_id
+        await consumer.open(lane)
 
     async def _build(self, tp: TP, stage: Stage) -> PartitionState:
         """Fence, then restore: in this order no older owner can write behind our reading."""
@@ -219,6 +232,14 @@ class Assignments(TableManager):  # type: ignore[misc]
         await self.app.consumer.close_lanes(tp)
         wait_s = self._leave_alone(tp) if isinstance(state.ended, Fenced) else 0.0
         await self._close(tp)
+        self._bring_up_again(tp, wait_s)
+
+    async def topic_replaced(self, tp: TP) -> None:
+        """The topic was made again: drop what was read, which may be of either, and read the new one."""
+        await self.app.consumer.close_lanes(tp)
+        self._bring_up_again(tp)
+
+    def _bring_up_again(self, tp: TP, wait_s: float = 0.0) -> None:
         # In a rebalance it is not known whose the partition is; its end brings up what is ours.
         if not self.app.rebalancing and not self.should_stop:
             self._tasks[tp] = asyncio.ensure_future(self._bring_up(tp, wait_s=wait_s))

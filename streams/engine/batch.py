@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from aiokafka import ConsumerRecord
 from faust.types import TP
 
-from streams.engine.errors import Revoked
+from streams.engine.errors import Revoked, TopicReplaced
 
 if TYPE_CHECKING:
     from streams.engine.lanes import Lane
@@ -44,6 +44,20 @@ class Batch:
         if self._lane.state is None:
             raise LookupError(f"{self.tp.topic} has no table")
         return self._lane.state
+
+    async def topic_id(self) -> str:
+        """Return the id of the topic that all the records are from; empty where the broker has none.
+
+        Ids do not come back: the one that was so before the first read and is so now, after the
+        last, was so for every read between. For a stage without a table.
+
+        Raises TopicReplaced when it is another one now, after which the new topic is read;
+        KafkaError when there is no such topic, or its leader does not answer.
+        """
+        lane = self._lane
+        if (now := await lane.ask_topic_id(self.tp)) != lane.topic_id:
+            raise TopicReplaced(f"{self.tp.topic} was made again: it was {lane.topic_id}, now it is {now}")
+        return now
 
     def done(self) -> None:
         """Say that all effects of the batch are acknowledged, so its offset may be committed.

@@ -6,13 +6,20 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
+import aiokafka.client
 from aiokafka import AIOKafkaProducer
 from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import KafkaError, UnknownError
+from aiokafka.protocol.metadata import MetadataRequest
 
 logger = logging.getLogger(__name__)
+
+# Where brokers make topics that somebody asks for, aiokafka's clients would make one that was
+# just deleted, with the broker's partition count; the option is not passed on to their users.
+aiokafka.client.MetadataRequest = partial(MetadataRequest, allow_auto_topic_creation=False)
 
 _INIT_PRODUCER_ID, _ADD_PARTITIONS, _END_TXN, _WRITE_TXN_MARKERS = 22, 24, 26, 27
 _ATTEMPTS = 3

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from aiokafka.errors import CommitFailedError, ConsumerStoppedError, KafkaError
+from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers.aiokafka import Consumer
 from faust.types import TP, ConsumerMessage
 
@@ -85,9 +86,9 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
             if lane := self.lanes.pop(tp, None):
                 lane.closed = True
 
-    async def start_of(self, tp: TP) -> int:
-        """Return the committed offset, else the earliest."""
-        return await self._thread.run(self._thread.start_of(tp))
+    async def start_of(self, tp: TP, topic_id: str) -> int:
+        """Return the offset committed for this topic, else the earliest."""
+        return await self._thread.run(self._thread.start_of(tp, topic_id))
 
     def member_id(self) -> str:
         """Return the id the group coordinator gave this worker."""
@@ -161,7 +162,7 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
         async with self._commit_lock:
             # Whoever waited here finds its offsets committed by the one before it.
             offsets = {
-                tp: lane.settled
+                tp: OffsetAndMetadata(lane.settled, lane.topic_id)
                 for tp, lane in self.lanes.items()
                 if lane.settled != lane.committed and not lane.closed
             }
@@ -180,9 +181,9 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
             except (KafkaError, TimeoutError) as error:
                 self.log.warning("offsets were not committed: %r", error)
                 return False
-            for tp, offset in offsets.items():
+            for tp, committed in offsets.items():
                 if lane := self.lanes.get(tp):
-                    lane.committed = offset
+                    lane.committed = committed.offset
             return True
 
     async def force_commit(self, topics: Any = None, **_: bool) -> bool:
@@ -210,7 +211,11 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
                 await asyncio.wait_for(self._returned.wait(), left)
             except TimeoutError:
                 self.log.warning("gave up on %s", [m.value for m in self._out.values()])
-        await self.commit()
+        try:
+            async with asyncio.timeout(self.tuning.goodbye_s if self.app.should_stop else None):
+                await self.commit()
+        except TimeoutError:
+            self.log.warning("the broker does not answer: the last offsets were not committed")
 
     async def on_stop(self) -> None:
         """Stop reading; the app has waited for its batches before."""

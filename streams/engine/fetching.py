@@ -30,6 +30,8 @@ from streams.engine.tuning import Tuning
 
 _T = TypeVar("_T")
 
+_LOOK_S = 2.0
+
 
 class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     """Faust's consumer thread with its fetching replaced.
@@ -40,6 +42,8 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     without a lane is never asked for.
     """
 
+    _consumer: AIOKafkaConsumer | None
+
     tuning: Tuning = Tuning()
     on_gap: Callable[[Gap], None]
     client_options: Mapping[str, Any]
@@ -48,6 +52,7 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         super().__post_init__()
         self._lanes: dict[TopicPartition, Lane] = {}
         self._freed = asyncio.Event()
+        self._next_look = 0.0
         self._watch = GapWatch(self._move, self._tell)
 
     async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
@@ -154,22 +159,21 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         except IllegalStateError:
             del self._lanes[lane.key]
 
-    async def start_of(self, tp: TP) -> int:
-        """Return the committed offset, else the earliest."""
+    async def start_of(self, tp: TP, topic_id: str) -> int:
+        """Return the offset committed for this topic, else the earliest."""
         consumer = self._ensure_consumer()
         key = TopicPartition(tp.topic, tp.partition)
-        committed = await consumer._coordinator.fetch_committed_offsets([key])
-        if key in committed:
-            return int(committed[key].offset)
+        committed = (await consumer._coordinator.fetch_committed_offsets([key])).get(key)
+        # Brokers delete the offsets of a deleted topic, but a commit under way may come after that.
+        if committed is not None and (not topic_id or committed.metadata in ("", topic_id)):
+            return int(committed.offset)
         return int((await consumer.beginning_offsets([key]))[key])
 
-    async def commit_offsets(self, offsets: Mapping[TP, int]) -> None:
+    async def commit_offsets(self, offsets: Mapping[TP, OffsetAndMetadata]) -> None:
         """Commit; raises KafkaError."""
         consumer = self._ensure_consumer()
         assigned = consumer.assignment()
-        wanted = {
-            TopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "") for tp, offset in offsets.items()
-        }
+        wanted = {TopicPartition(tp.topic, tp.partition): offset for tp, offset in offsets.items()}
         await consumer.commit({key: wanted[key] for key in wanted if key in assigned})
 
     def member_id(self) -> str:
@@ -189,6 +193,7 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         """
         consumer = self._ensure_consumer()
         deadline = time.monotonic() + timeout_s
+        self._look_for_missing_topics(consumer)
         with consumer._subscription.fetch_context():
             while True:
                 self._freed.clear()
@@ -203,6 +208,13 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
                 finally:
                     if not waiter.cancel() and not waiter.cancelled():
                         waiter.exception()
+
+    def _look_for_missing_topics(self, consumer: AIOKafkaConsumer) -> None:
+        """See soon that a topic was made again; aiokafka looks once in five minutes."""
+        client, now = consumer._client, time.monotonic()
+        if now >= self._next_look and not client._topics <= client.cluster.topics():
+            self._next_look = now + _LOOK_S
+            client.force_metadata_update()
 
     async def _wait(self, fetched: "asyncio.Future[None]", timeout_s: float) -> None:
         freed = asyncio.ensure_future(self._freed.wait())

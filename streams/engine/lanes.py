@@ -24,6 +24,11 @@ async def _not_open(_: Collection[TP]) -> bool:
     return False
 
 
+async def _no_id(_: TP) -> str:
+    """Know no topic ids: the lane has a table, whose changelog says where it stands."""
+    return ""
+
+
 @dataclass(frozen=True)
 class Reading:
     """How a topic is read.
@@ -47,6 +52,7 @@ class Lane:
     committed: the last offset that was committed, kept by the stage's side.
     closed: set by the stage's side when the partition goes away; nothing moves after that.
     commit: commits the settled offsets of the partitions it is given; set by the consumer.
+    topic_id: the topic's, from before the first read; ask_topic_id: asks for it now.
     """
 
     def __init__(self, tp: TP, reading: Reading, start: int, state: "PartitionState | None" = None) -> None:
@@ -55,6 +61,8 @@ class Lane:
         self.reading = reading
         self.state = state
         self.commit: Callable[[Collection[TP]], Awaitable[bool]] = _not_open
+        self.topic_id = ""
+        self.ask_topic_id: Callable[[TP], Awaitable[str]] = _no_id
         self.settled = start
         self.committed = -1
         self.closed = False

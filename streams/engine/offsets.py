@@ -1,12 +1,19 @@
 """Asks the broker where partitions end and what a group has committed, often and cheaply."""
 
 import asyncio
+import time
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
-from aiokafka.errors import KafkaError, NotLeaderForPartitionError, for_code
+from aiokafka.errors import (
+    KafkaError,
+    LeaderNotAvailableError,
+    NotLeaderForPartitionError,
+    UnknownTopicOrPartitionError,
+    for_code,
+)
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
@@ -16,6 +23,12 @@ from streams.engine.connection import Connection
 
 _READ_COMMITTED = 1
 _LATEST = -1
+# A topic that was just made, or has a new leader, is known to all brokers a moment later.
+_SETTLING = (LeaderNotAvailableError, NotLeaderForPartitionError, UnknownTopicOrPartitionError)
+_SETTLES_IN_S = 5.0
+_LOOK_AGAIN_S = 0.1
+
+_Ends = dict[TP, int]
 
 
 class Offsets:
@@ -44,14 +57,27 @@ class Offsets:
 
         Raises KafkaError when a broker does not answer or a partition has no leader.
         """
-        ends = await self._list_ends(tps)
+        ends = await self._settled(self._list_ends, tps)
         if self._lists_ends:
             return ends
         for tp in tps:
             self._last_ends[tp] = max(ends[tp], self._last_ends.get(tp, 0))
-        high_waters = await self._high_waters(tps)
+        high_waters = await self._settled(self._high_waters, tps)
         self._last_ends.update(high_waters)
         return high_waters
+
+    async def _settled(self, ask: Callable[[Collection[TP]], Awaitable[_Ends]], tps: Collection[TP]) -> _Ends:
+        """Ask again while the partitions' leaders are not known yet, for some seconds."""
+        deadline = time.monotonic() + _SETTLES_IN_S
+        while True:
+            try:
+                return await ask(tps)
+            except _SETTLING:
+                if time.monotonic() >= deadline:
+                    raise
+                client = await self._ready()
+                await client.force_metadata_update()
+                await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def committed(self, group: str, tps: Collection[TP]) -> dict[TP, int | None]:
         """Return the group's committed offsets; None where it has none. Raises KafkaError."""
@@ -76,8 +102,8 @@ class Offsets:
             raise
         return {tp: found.get(tp) for tp in tps}
 
-    async def _list_ends(self, tps: Collection[TP]) -> dict[TP, int]:
-        ends: dict[TP, int] = {}
+    async def _list_ends(self, tps: Collection[TP]) -> _Ends:
+        ends: _Ends = {}
         client = await self._ready()
         for node, topics in (await self._by_leader(client, tps)).items():
             wanted = [
@@ -86,13 +112,13 @@ class Offsets:
             response = await client.send(node, OffsetRequest(-1, _READ_COMMITTED, wanted))
             for topic, answers in response.topics:
                 for partition, error, *found in answers:
-                    self._check(client, topic, partition, error)
+                    _check(topic, partition, error)
                     ends[TP(topic, partition)] = found[-1]
         return ends
 
-    async def _high_waters(self, tps: Collection[TP]) -> dict[TP, int]:
+    async def _high_waters(self, tps: Collection[TP]) -> _Ends:
         """Fetch at the last known ends; the answers carry the high waters."""
-        ends: dict[TP, int] = {}
+        ends: _Ends = {}
         client = await self._ready()
         for node, topics in (await self._by_leader(client, tps)).items():
             wanted = [
@@ -103,7 +129,7 @@ class Offsets:
             response = await client.send(node, request)
             for topic, answers in response.topics:
                 for partition, error, high_water, *_ in answers:
-                    self._check(client, topic, partition, error)
+                    _check(topic, partition, error)
                     ends[TP(topic, partition)] = high_water
         return ends
 
@@ -115,16 +141,9 @@ class Offsets:
                 await client.add_topic(tp.topic)
                 leader = client.cluster.leader_for_partition(tp)
             if leader is None or leader == -1:
-                client.force_metadata_update()
                 raise NotLeaderForPartitionError(f"{tp.topic}-{tp.partition}")
             nodes[leader][tp.topic].append(tp.partition)
         return nodes
-
-    def _check(self, client: AIOKafkaClient, topic: str, partition: int, error: int) -> None:
-        if error:
-            client.force_metadata_update()
-            kind: Any = for_code(error)
-            raise kind(f"{topic}-{partition}")
 
     async def _ready(self) -> AIOKafkaClient:
         async with self._starting:
@@ -133,3 +152,9 @@ class Offsets:
                 await client.bootstrap()
                 self._client = client
             return self._client
+
+
+def _check(topic: str, partition: int, error: int) -> None:
+    if error:
+        kind: Any = for_code(error)
+        raise kind(f"{topic}-{partition}")

@@ -43,7 +43,5 @@ def standing(app: faust.App) -> Standing:
     return Standing(
         settled=app.tables.actives_ready and not app.in_recovery and not app.rebalancing,
         assigned=frozenset(consumer.assignment()),
-        read={
-            tp: Read(lane.settled, consumer.is_out(tp)) for tp, lane in consumer.lanes.items() if not lane.closed
-        },
+        read={tp: Read(lane.settled, consumer.is_out(tp)) for tp, lane in consumer.lanes.items() if not lane.closed},
     )

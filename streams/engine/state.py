@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from faust.types import TP
 
 from streams.engine.changelog import ChangelogWriter
-from streams.engine.errors import ChangelogFailed, Fenced, Revoked, TooLarge
+from streams.engine.errors import ChangelogFailed, Fenced, Revoked, StoreFailed, TooLarge
 from streams.engine.producing import size_in_request
-from streams.engine.stores import Changes, Store
+from streams.engine.stores import Changes, Mark, Store
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class PartitionState:
         self._writer = writer
         self._max_record = max_record
         self._lock = asyncio.Lock()
-        self._ended: Revoked | ChangelogFailed | None = None
+        self._ended: Revoked | ChangelogFailed | StoreFailed | None = None
 
     @property
     def partition(self) -> int:
@@ -52,7 +52,7 @@ class PartitionState:
         return self._writer.fences
 
     @property
-    def ended(self) -> Revoked | ChangelogFailed | None:
+    def ended(self) -> Revoked | ChangelogFailed | StoreFailed | None:
         """Why nothing can be written any more; None while the state is in use."""
         return self._ended
 
@@ -71,8 +71,8 @@ class PartitionState:
             record comes last. One transaction where the broker has them.
 
         Raises TooLarge before anything is written; Fenced or Revoked when the partition has
-        another owner; ChangelogFailed when the outcome is unknown, after which the partition is
-        built again from what the changelog then holds.
+        another owner; ChangelogFailed when the outcome is unknown, StoreFailed when only the local
+        store did not take it; after either the partition is built again from its changelog.
         """
         if not changes:
             return
@@ -91,7 +91,15 @@ class PartitionState:
                 self._ended = ChangelogFailed("a state write was cancelled half-way")
                 raise
             if self._ended is None:
-                self._store.apply(changes, mark)
+                self._apply(changes, mark)
+
+    def _apply(self, changes: Changes, mark: Mark) -> None:
+        try:
+            self._store.apply(changes, mark)
+        except Exception as error:
+            # RocksDB refuses every write after one that failed, until it is opened again.
+            self._ended = StoreFailed(f"{self.table}-{self.partition}: {error}")
+            raise self._ended from error
 
     async def close(self) -> None:
         """End the state; later commits raise Revoked."""

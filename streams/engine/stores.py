@@ -1,11 +1,14 @@
 """Where the state of one table partition is kept on this machine; the changelog is the original."""
 
 import hashlib
+import logging
 import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
+
+logger = logging.getLogger(__name__)
 
 Changes = Mapping[bytes, bytes | None]
 
@@ -141,10 +144,13 @@ class RocksStore:
 
     def wipe(self) -> None:
         """Forget everything."""
-        self._db.close()
+        self.close()
         shutil.rmtree(self._directory)
         self._open()
 
     def close(self) -> None:
         """Let go of the directory."""
-        self._db.close()
+        try:
+            self._db.close()
+        except Exception as error:  # noqa: BLE001  (RocksDB's own; it has let go all the same)
+            logger.warning("%s: %s", self._directory, error)

@@ -82,7 +82,8 @@ class RegistrySchemaIds:
         """Nothing is asked yet. *auth* is user and password; they may also stand in the URL."""
         parts = urlsplit(url)
         if parts.scheme not in {"http", "https"} or not parts.hostname:
-            raise BadSettings(f"schema_registry_url {url!r} is no http or https URL")
+            # Not the URL itself: a password may stand in it.
+            raise BadSettings("schema_registry_url is no http or https URL; it is like https://registry.example:8081")
         if auth is None and parts.username is not None:
             auth = unquote(parts.username), unquote(parts.password or "")
         self._url = urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path.rstrip("/"), "", ""))

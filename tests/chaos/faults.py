@@ -44,10 +44,10 @@ def worker_term(scene: Scene) -> str:
 def worker_pause(scene: Scene) -> str:
     """SIGSTOP for longer than the session timeout, then SIGCONT: a worker that does not know it was replaced."""
     place = _one(scene)
-    scene.fleet.signal(place, signal.SIGSTOP)
+    scene.fleet.send(place, signal.SIGSTOP)
     held = SESSION_TIMEOUT_S + scene.rng.uniform(2, 8)
     time.sleep(held)
-    scene.fleet.signal(place, signal.SIGCONT)
+    scene.fleet.send(place, signal.SIGCONT)
     return f"{place.store}, {held:.1f} s"
 
 
@@ -93,7 +93,8 @@ def broker_kill(scene: Scene) -> str:
     """kill -9 of a broker, which starts again later."""
     number = scene.rng.randint(1, 3)
     scene.cluster.kill(number)
-    time.sleep(scene.rng.uniform(0, 8))
+    # From a restart before anyone has noticed to well after new leaders have been elected.
+    time.sleep(scene.rng.choice((0, 5, 12, 25)))
     scene.cluster.start(number)
     return f"broker {number}"
 

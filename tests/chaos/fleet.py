@@ -61,7 +61,7 @@ class Fleet:
             values = {"store": place.store, "state_dir": str(place.state_dir), **overrides}
             place.process = self._pipeline.start_worker(**values)
 
-    def signal(self, place: Place, number: signal.Signals) -> None:
+    def send(self, place: Place, number: signal.Signals) -> None:
         with self._lock:
             assert place.process is not None
             place.process.send_signal(number)
@@ -83,6 +83,17 @@ class Fleet:
 
     def running(self) -> list[Place]:
         return [place for place in self.places if place.process is not None]
+
+    def wait_ready(self, patience_s: float) -> list[str]:
+        """Wait until every worker has said that it reads all it was assigned; returns the logs of those that did not."""
+        deadline = time.monotonic() + patience_s
+        while True:
+            with self._lock:
+                logs = [self._log(place.process) for place in self.places if place.process is not None]
+            missing = [log.name for log in logs if b"ready" not in log.read_bytes()]
+            if not missing or time.monotonic() > deadline:
+                return missing
+            time.sleep(WATCH_S / 2)
 
     def limit_disk(self, place: Place, *, full: bool) -> str:
         """Fill or free the disk under a state directory; returns how."""
@@ -118,6 +129,9 @@ class Fleet:
             if place.is_limited:
                 subprocess.run(["umount", str(place.state_dir)], check=False)
 
+    def _log(self, process: subprocess.Popen[bytes]) -> Path:
+        return self._pipeline.directory / f"worker-{self._pipeline.workers.index(process)}.log"
+
     def _mount(self, place: Place) -> None:
         place.state_dir.mkdir(parents=True, exist_ok=True)
         command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(place.state_dir)]
@@ -129,6 +143,5 @@ class Fleet:
             with self._lock:
                 for place in self.places:
                     if place.process is not None and (code := place.process.poll()) is not None:
-                        log = f"worker-{self._pipeline.workers.index(place.process)}.log"
-                        self.crashes.append(Crash(place.number, code, log, time.time()))
+                        self.crashes.append(Crash(place.number, code, self._log(place.process).name, time.time()))
                         self.start(place, **place.overrides)

@@ -10,8 +10,8 @@ from typing import Any
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
-from streams.broker import ApacheKafka, apache_kafka
 from streams import admin
+from streams.broker import ApacheKafka, apache_kafka
 from streams.security import connection
 from streams.topics import BREAKER_STATES, SESSION_STATES
 from tests.chaos.agents import Agents
@@ -31,7 +31,10 @@ RULES: dict[str, Any] = {
     "unannounced_wait_s": 3.0,
     "circuit_breaker_window_s": 10.0,
     "capture_eval_cases": True,
+    "max_open_turns": 8,
 }
+REQUESTS: dict[str, Any] = {"eval_deadline_s": 0.5, "eval_retry_backoff_s": 0.2, "eval_retry_attempts": 2}
+"""Every other seed asks for scores; nobody answers, the agents' own scores come by chance."""
 SESSION_TIMEOUT_S = 6.0
 CHANGELOG = {
     "cleanup.policy": "compact",
@@ -65,7 +68,7 @@ def scene(seed: int, directory: Path, rate: float, **overrides: Any) -> Iterator
     directory.mkdir(parents=True)
     rng = random.Random(seed)
     with apache_kafka(directory / "kafka", brokers=3) as cluster:
-        requests = {"request_evals": True, "eval_deadline_s": 1.5, "eval_retry_attempts": 2} if seed % 2 else {}
+        requests = {"request_evals": True, **REQUESTS} if seed % 2 else {}
         values = {
             **RULES,
             **requests,

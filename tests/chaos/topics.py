@@ -27,7 +27,7 @@ def recreate(pipeline: Pipeline, role: str) -> None:
 
     async def delete(client: AIOKafkaAdminClient) -> None:
         answer = await client.delete_topics([name])
-        assert all(code == 0 for _, code in answer.topic_error_codes), answer
+        assert all(code == 0 for _, code, *_ in answer.topic_error_codes), answer
 
     asyncio.run(_ask(pipeline, delete))
     deadline = time.monotonic() + 60

@@ -5,6 +5,7 @@ Run as a module it is a worker process: python -m tests.engine.toy BOOTSTRAP NAM
 
 import asyncio
 import json
+import logging
 import os
 import sys
 import time
@@ -27,8 +28,9 @@ from streams.engine import (
     Tuning,
     abilities,
     faust_app,
-    run_worker,
 )
+from streams.errors import UnreadableState
+from streams.worker import run_app
 
 PARTITIONS = 4
 # As short as Apache Kafka lets a session be.
@@ -45,14 +47,20 @@ class Toy:
         self.pause_s = float(os.environ.get("TOY_PAUSE", "0"))
         # Fails once at each of these offsets, of partition 0.
         self.fail_at = set(json.loads(os.environ.get("TOY_FAIL_AT", "[]")))
+        # Where a state is found that cannot be read: when it is "restored", or in a "batch".
+        self.unreadable = os.environ.get("TOY_UNREADABLE", "")
 
     async def on_restored(self, partition: int, state: PartitionState) -> int | None:
         """Read on at the position record."""
+        if self.unreadable == "restored":
+            raise UnreadableState("told to find a state of codec version 99")
         position = state.get(b"p/%d" % partition)
         return None if position is None else int(position)
 
     async def handle(self, batch: Batch) -> None:
         """Publish, remember, done."""
+        if self.unreadable == "batch":
+            raise UnreadableState("told to find a state of codec version 99")
         if self.first_at is None:
             self.first_at = time.time()
             print("first", self.first_at, flush=True)  # noqa: T201  (read by the tests)
@@ -135,14 +143,17 @@ def _stopper(publisher: Publisher):  # type: ignore[no-untyped-def]
 
 def main(bootstrap: str, name: str, directory: str) -> None:
     """Run one worker until it is told to stop."""
-    connection = Connection(bootstrap)
+    logging.basicConfig(level=logging.INFO)
+    connection = Connection(bootstrap, request_timeout_ms=int(os.environ.get("TOY_REQUEST_MS", "15000")))
+    able = asyncio.run(abilities(connection))
+    tuning = replace(QUICK if able.fences else DEVELOPMENT, drain_s=float(os.environ.get("TOY_DRAIN", "2")))
+    on_disk = bool(os.environ.get("TOY_DISK"))
 
-    async def make() -> faust.App:
-        on_disk = bool(os.environ.get("TOY_DISK"))
-        app, _ = toy_app(connection, await abilities(connection), name, Path(directory), on_disk=on_disk)
+    def make() -> faust.App:
+        app, _ = toy_app(connection, able, name, Path(directory), on_disk=on_disk, tuning=tuning)
         return app
 
-    run_worker(make, loglevel="INFO")
+    raise SystemExit(run_app(make, lambda: None))
 
 
 if __name__ == "__main__":

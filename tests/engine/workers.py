@@ -15,7 +15,6 @@ from pathlib import Path
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
-from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from streams.broker import RunningBroker
@@ -47,7 +46,14 @@ class Process:
 
     def stop(self) -> None:
         self.signal(signal.SIGTERM)
-        assert self._process.wait(_DEADLINE_S) == 0, self.text()
+        assert self.wait() == 0, self.text()
+
+    def wait(self) -> int:
+        """Wait for the end and return the exit code."""
+        try:
+            return self._process.wait(_DEADLINE_S)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(self.text()) from None
 
     def kill(self) -> None:
         self.signal(signal.SIGKILL)
@@ -90,12 +96,7 @@ class Cluster:
         await admin.close()
         offsets = Offsets(self.connection, lists_ends=self.broker.fences)
         for topic in ("in", "out", "changelog"):
-            while True:
-                try:
-                    await offsets.end_offsets(self.tps(topic))
-                    break
-                except KafkaError:
-                    await asyncio.sleep(0.05)
+            await offsets.end_offsets(self.tps(topic))
         await offsets.stop()
 
     @contextmanager

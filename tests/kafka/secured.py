@@ -176,11 +176,21 @@ def _client_properties(directory: Path) -> str:
 def _create_scram_users(address: str, login: Path) -> None:
     java = Path(os.environ["JAVA_HOME"], "bin", "java") if "JAVA_HOME" in os.environ else "java"
     kafka = ROOT / "infra" / "kafka"
-    tool = [java, f"-Dlog4j2.configurationFile={kafka}/log4j2.yaml", "-cp", f"{kafka}/jars/*"]
+    tool = [
+        java,
+        "-XX:TieredStopAtLevel=1",
+        f"-Dlog4j2.configurationFile={kafka}/log4j2.yaml",
+        "-cp",
+        f"{kafka}/jars/*",
+    ]
     tool += ["org.apache.kafka.tools.ConfigCommand", "--bootstrap-server", address, "--command-config", login]
     for role, mechanism in SCRAM_OF.items():
         user = principal(role)
-        given = ["--alter", "--add-config", f"{mechanism}=[password={password(user)}]"]
+        given = [
+            "--alter",
+            "--add-config-file",
+            secret(login.parent / f"{role}.scram", f"{mechanism}=password={password(user)}"),
+        ]
         run = [*tool, *given, "--entity-type", "users", "--entity-name", user]
         done = subprocess.run(run, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -96,6 +96,7 @@ def test_no_java(checkout: Path) -> None:
         (("start", "--dir", "data", "--port", "x"), "--port is a number, not x"),
         (("start", "--dir", "data", "--only", "2"), "no broker 2"),
         (("start", "--dir", "a,b"), "must not contain a comma"),
+        (("start", "--dir", "data", "--extra", "nowhere"), "--extra nowhere cannot be read"),
         (("begin",), "usage: kafka.sh"),
     ],
 )

@@ -1,0 +1,1 @@
+"""Replay: what the core makes of recorded logs, topics or files, under the recorded rules or any others."""
