@@ -1,6 +1,6 @@
 """Topics on the broker: created as the settings say, listed, and checked against what the stages rely on."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -12,6 +12,7 @@ from streams.security import unseen
 from streams.settings import Settings
 from streams.topics import (
     BREAKER_STATES,
+    BY_ROLE,
     EVAL_REQUESTS,
     NOTICE_CANDIDATES,
     SESSION_LOG,
@@ -52,7 +53,9 @@ def topic_config(topic: Topic, settings: Settings) -> dict[str, str]:
     return config
 
 
-async def create(connection: Connection, settings: Settings) -> dict[str, str]:
+async def create(
+    connection: Connection, settings: Settings, roles: Collection[str] = BY_ROLE.keys()
+) -> dict[str, str]:
     """Create every topic that is missing; returns topic name -> `created`, `exists` or what the broker refused."""
     wanted = [
         NewTopic(
@@ -61,7 +64,8 @@ async def create(connection: Connection, settings: Settings) -> dict[str, str]:
             replication_factor=settings.replication_factor,
             topic_configs=topic_config(topic, settings),
         )
-        for topic in named(settings.topic_names).values()
+        for role, topic in named(settings.topic_names).items()
+        if role in roles
     ]
     client = AIOKafkaAdminClient(**connection.options())
     await client.start()

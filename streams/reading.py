@@ -1,7 +1,7 @@
 """Reads what the stages published: from the start or a time to the present end or on, each record once."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Collection, Hashable
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
@@ -93,18 +93,25 @@ async def locate(settings: Settings, *roles: str, key: bytes | None = None) -> t
 
 
 async def outputs(
-    place: Place, kind: Kind[R], wire: Wire, *, since_ms: int | None = None, follow: bool = False
+    place: Place,
+    kind: Kind[R],
+    wire: Wire,
+    *,
+    since_ms: int | None = None,
+    start: Mapping[int, int] | None = None,
+    follow: bool = False,
 ) -> AsyncGenerator[Outputs[R], None]:
     """Read a topic as values, repeats left out.
 
     since_ms: leave out what is older by its own time.
+    start: partition -> offset to begin at, instead of a time.
     follow: go on after the end, until cancelled.
 
     Raises:
         BrokerUnavailable: the broker fell silent before the end was reached.
     """
     seen: dict[Hashable, None] = {}
-    async with aclosing(pages(place, since_ms=since_ms, follow=follow)) as read:
+    async with aclosing(pages(place, since_ms=since_ms, start=start, follow=follow)) as read:
         async for page in read:
             values: list[R] = []
             unreadable: list[str] = []
@@ -128,7 +135,9 @@ def _is_new(seen: dict[Hashable, None], identity: Hashable) -> bool:
     return True
 
 
-async def pages(place: Place, *, since_ms: int | None = None, follow: bool = False) -> AsyncGenerator[Page, None]:
+async def pages(
+    place: Place, *, since_ms: int | None = None, start: Mapping[int, int] | None = None, follow: bool = False
+) -> AsyncGenerator[Page, None]:
     """Read a topic page by page; without *follow* the last page is the one that has caught up."""
     keys = [TopicPartition(place.topic, number) for number in place.partitions]
     consumer = AIOKafkaConsumer(
@@ -141,7 +150,11 @@ async def pages(place: Place, *, since_ms: int | None = None, follow: bool = Fal
     await consumer.start()
     try:
         consumer.assign(keys)
-        await _go_to_start(consumer, keys, place.connection, since_ms)
+        if start is None:
+            await _go_to_start(consumer, keys, place.connection, since_ms)
+        else:
+            for key in keys:
+                consumer.seek(key, start[key.partition])
         end = _End(consumer, keys)
         caught_up = False
         while not caught_up or follow:

@@ -40,6 +40,8 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "breaker": _entry("breaker", "Show the circuit breakers, or close one.", "group"),
     "cases": _entry("cases", "List the eval cases captured from posted breaches.", "group"),
     "dlq": _entry("dlq", "Show the dead letters, and publish them again.", "group"),
+    "replay": _entry("replay", "Replay what was seen through the same rules or others, and compare."),
+    "export": _entry("export", "Write topics to files, one JSON object a line."),
     "worker": _entry("worker", "Run the worker against brokers of your own."),
     "topics": _entry("topics", "Create, list and check the topics.", "group"),
     "settings": _entry("settings", "List every setting: value, default, where it came from, meaning."),

@@ -1,4 +1,4 @@
-"""The progress bar of a publishing run, on stderr where that is a terminal."""
+"""The progress of a long run, on stderr where that is a terminal."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,3 +44,30 @@ class Bar:
             self._done += self._taken
         self._taken = taken
         self._progress.update(self._task, completed=self._done + taken, sent=sent)
+
+
+class Counter:
+    """How many records of some topics have been read; nobody says in advance how many there are."""
+
+    def __init__(self, *, visible: bool) -> None:
+        screen = Screen(stderr=True)
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.completed:,.0f} records"),
+            TimeElapsedColumn(),
+            console=screen,
+            transient=True,
+            disable=not (visible and screen.is_terminal),
+        )
+        self._task = self._progress.add_task("", total=None)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def at(self, read: int) -> None:
+        """Show how many records have been read."""
+        self._progress.update(self._task, completed=read)

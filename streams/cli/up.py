@@ -84,7 +84,8 @@ def _settings(
         note("starting Apache Kafka, which takes some seconds ...")
     started: RunningBroker = stack.enter_context(apache_kafka(directory, port) if broker == "kafka" else embedded(port))
     note(("broker", "green"), f": {started.describe()}")
-    return invocation.settings.model_copy(update={"bootstrap_servers": tuple(started.bootstrap.split(","))})
+    ours = {"bootstrap_servers": tuple(started.bootstrap.split(",")), "security_protocol": "PLAINTEXT"}
+    return invocation.settings.model_copy(update=ours)
 
 
 def _work(stack: ExitStack, settings: Settings) -> int:

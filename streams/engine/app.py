@@ -22,6 +22,7 @@ from streams.engine.stages import Stage
 from streams.engine.topic_ids import TopicIds
 from streams.engine.transport import BatchSchema, GateTransport
 from streams.engine.tuning import Tuning
+from streams.engine.versions import check_versions
 from streams.errors import UnreadableState
 
 logger = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ def faust_app(
     on_gap: told when wanted records cannot be had, before reading goes on after them.
     fatal: what a stage raises when no further try can help: the app ends with it.
     """
+    check_versions()
     topics = [topic for stage in stages for topic in stage.topics]
     if len(set(topics)) != len(topics):
         raise ValueError("a topic can be read by one stage only")

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from streams.core.model import BreakerOutput, Candidate, SessionOutput, StepFailed
+from streams.agents.outbox import Output
+from streams.core.model import Candidate
 
 Offsets = tuple[int, int | None]
 """First and last offset, both included; without a last one, to the end."""
@@ -42,10 +43,8 @@ class Choice:
             return False
         return not self.offsets or offset >= self.offsets[partition][0]
 
-    def shows(self, output: SessionOutput | BreakerOutput) -> bool:
+    def shows(self, output: Output) -> bool:
         """Whether the output belongs to a session and a project that are asked for."""
-        if isinstance(output, StepFailed):
-            return True
         subject = output.notice if isinstance(output, Candidate) else output
         return (not self.sessions or subject.session_id in self.sessions) and (
             not self.projects or subject.project in self.projects

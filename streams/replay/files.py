@@ -1,7 +1,7 @@
 """Files of traces and scores, as `tgate publish` takes them, as inputs of a replay."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
@@ -10,9 +10,6 @@ from streams.lines import SCORE_ONLY, Line, Lines
 from streams.replay.timeline import Input
 from streams.topics import TRACE_INGESTED
 from streams.wire import Wire
-
-TIMES: Final = {True: "created_at", False: "started_at"}
-"""Where a score, and a trace, says when it happened."""
 
 
 class Reader:
@@ -45,16 +42,11 @@ class Reader:
         return Input(self._time, score.session_id, score.score)
 
     def _timed(self, text: bytes) -> bytes:
-        """Return the line with a time; what is no JSON object is left to be refused."""
+        """Return a trace's line with a time; a score takes it when it is read, and what is neither will be refused."""
         try:
             fields: Any = orjson.loads(text)
         except orjson.JSONDecodeError:
             return text
-        if not isinstance(fields, dict):
+        if not isinstance(fields, dict) or "started_at" in fields or not SCORE_ONLY.isdisjoint(fields):
             return text
-        name = TIMES[not SCORE_ONLY.isdisjoint(fields)]
-        if fields.get(name) is not None:
-            return text
-        # An id made from the line must not change with the time that is filled in.
-        filled = fields if "score_id" in fields or name == "started_at" else self._lines.identified(fields)
-        return orjson.dumps({**filled, name: self._time})
+        return orjson.dumps({**fields, "started_at": self._time})

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
+from streams.agents.outbox import Output
 from streams.core.breaker import BreakerState
 from streams.core.candidates import CandidateFold, CandidatePartitionState, CandidateRecord
 from streams.core.log import LogFold, LogRecord, PartitionState
@@ -17,8 +18,6 @@ FLUSH_EVERY: Final = 10_000
 
 Change = Callable[[Rules], Rules]
 """What a replay makes of each rules record."""
-
-Output = SessionOutput | BreakerOutput
 
 
 def recorded(rules: Rules) -> Rules:
@@ -80,7 +79,7 @@ class Replay:
         self._flush()
         return self._states
 
-    def apply(self, partition: int, record: LogRecord) -> list[SessionOutput]:
+    def apply(self, partition: int, record: LogRecord) -> list[Output]:
         """Fold one record; returns the outputs that are asked for.
 
         Records that come before any rules, as after a cut of the log, wait for the first ones and follow them.
@@ -121,9 +120,10 @@ class Replay:
         fold = self._folds.get(partition)
         return fold.next_due if fold else None
 
-    def settle(self) -> Iterator[BreakerOutput]:
+    def settle(self) -> Iterator[Output]:
         """Fold all candidates raised so far, in the order of their times; yields the outputs that are asked for."""
-        fold = CandidateFold(CandidatePartitionState(), {}.get)
+        nothing: dict[str, BreakerState] = {}
+        fold = CandidateFold(CandidatePartitionState(), nothing.get)
         for offset, raised in enumerate(sorted(self._raised, key=lambda item: item.place)):
             outputs = fold.apply(CandidateRecord(offset, raised.candidate))
             if raised.shown:
@@ -140,7 +140,7 @@ class Replay:
     def _is_skipped(self, partition: int, record: LogRecord) -> bool:
         return self._choice.cold and not self._choice.covers(partition, record.offset, record.time)
 
-    def _fold(self, fold: LogFold, record: LogRecord) -> list[SessionOutput]:
+    def _fold(self, fold: LogFold, record: LogRecord) -> list[Output]:
         self.records += 1
         if self.records % FLUSH_EVERY == 0:
             self._flush()
@@ -151,7 +151,7 @@ class Replay:
                 self._raised.append(_Raised(output, shown))
         return list(self._shown(outputs)) if shown else []
 
-    def _shown(self, outputs: Iterable[Output]) -> Iterator[Any]:
+    def _shown(self, outputs: Iterable[SessionOutput | BreakerOutput]) -> Iterator[Output]:
         for output in outputs:
             if isinstance(output, StepFailed):
                 self.failed.append(output)
@@ -173,9 +173,10 @@ class CandidateReplay:
         self._choice = choice
         self._folds: dict[int, CandidateFold] = {}
         self.states: dict[str, BreakerState] = {}
+        self.failed: list[StepFailed] = []
         self.records = 0
 
-    def apply(self, partition: int, record: CandidateRecord) -> list[BreakerOutput]:
+    def apply(self, partition: int, record: CandidateRecord) -> list[Output]:
         """Fold one record; returns the outputs that are asked for."""
         fold = self._folds.get(partition)
         if fold is None:
@@ -187,6 +188,7 @@ class CandidateReplay:
         self.records += 1
         outputs = fold.apply(record)
         self.states.update(fold.flush())
+        self.failed += [item for item in outputs if isinstance(item, StepFailed)]
         if not self._choice.covers(partition, record.offset, time):
             return []
         return [item for item in outputs if not isinstance(item, StepFailed) and self._choice.shows(item)]

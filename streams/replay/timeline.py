@@ -3,8 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from streams.agents.outbox import Output
 from streams.core.log import LogRecord, Source
-from streams.core.model import Score, SessionOutput, Trace
+from streams.core.model import Score, Trace
 from streams.core.rules import Rules
 from streams.core.session import Tick
 from streams.replay.folding import Replay
@@ -36,22 +37,22 @@ class Timeline:
         self._offset = 1
         replay.begin(rules)
 
-    def feed(self, item: Input) -> list[SessionOutput]:
+    def feed(self, item: Input) -> list[Output]:
         """Fold an input after all waits that ran out before it; returns the outputs."""
         outputs = list(self._wait_until(item.time))
         return outputs + self._append(item.time, item.body, item.session_id, item.source)
 
-    def end(self) -> list[SessionOutput]:
+    def end(self) -> list[Output]:
         """Let every wait run out; returns the outputs."""
         return list(self._wait_until(None))
 
-    def _wait_until(self, time: int | None) -> Iterator[SessionOutput]:
+    def _wait_until(self, time: int | None) -> Iterator[Output]:
         while (due := self._replay.next_due(0)) is not None and (time is None or due < time):
             yield from self._append(due, Tick(due))
 
     def _append(
         self, time: int, body: Trace | Score | Tick, session_id: str | None = None, source: Source | None = None
-    ) -> list[SessionOutput]:
+    ) -> list[Output]:
         record = LogRecord(self._offset, time, body, session_id, source)
         self._offset += 1
         return self._replay.apply(0, record)

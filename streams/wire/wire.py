@@ -172,6 +172,15 @@ class Wire:
         """
         return score_input(self._datum("Score", value), key, time)
 
+    def read_fields(self, name: Literal["Trace", "Score"], value: bytes | None) -> Datum:
+        """Return the fields of a published trace or score as the JSON format has them, of whatever format it is.
+
+        Raises:
+            InvalidRecord: the bytes are no such record; what its fields hold is not checked.
+            RegistryUnavailable: the registry does not answer what schema they have.
+        """
+        return self._datum(name, value)
+
     def _read(self, made: type[Made], value: bytes | None, given: tuple[Any, ...]) -> Made:
         if value is not None and value.startswith(SINGLE_OBJECT) and len(value) > SINGLE_OBJECT_HEADER:
             return bodies.read_single_object(made, value, 0, given)

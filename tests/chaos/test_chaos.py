@@ -1,6 +1,5 @@
 """A handful of faults on three brokers: nothing lost, nothing doubled. `make chaos` does more of them."""
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -9,13 +8,7 @@ from tests.chaos import run
 from tests.chaos.faults import SHORT
 from tests.chaos.scene import scene
 
-pytestmark = [
-    pytest.mark.kafka,
-    pytest.mark.skipif(
-        shutil.which("java") is None or shutil.which("mvn") is None,
-        reason="Apache Kafka needs java, and mvn to fetch it",
-    ),
-]
+pytestmark = pytest.mark.kafka
 
 
 def test_a_handful_of_faults(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

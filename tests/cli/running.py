@@ -42,7 +42,7 @@ class Topics:
         outbox = Outbox(Wire.of(settings), named(settings.topic_names), dict.fromkeys(BY_ROLE, PARTITIONS))
         publisher = Publisher(connection(settings), idempotent=False)
         try:
-            await publisher.publish([*outbox.records(outputs), *raw])
+            await publisher.publish([*map(outbox.record, outputs), *raw])
         finally:
             await publisher.stop()
 

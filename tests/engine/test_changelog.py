@@ -100,7 +100,6 @@ def test_an_older_owner_is_fenced(partition: Partition):
 
 
 def test_a_store_on_disk_reads_only_the_tail(partition: Partition, tmp_path):
-    pytest.importorskip("rocksdict")
 
     async def check() -> None:
         state, _ = await partition.open(RocksStore(tmp_path))
@@ -120,7 +119,6 @@ def test_a_store_on_disk_reads_only_the_tail(partition: Partition, tmp_path):
 @pytest.mark.parametrize("other", ["changelog", "out"])
 def test_a_store_of_another_changelog_is_built_again(partition: Partition, tmp_path, other: str):
     """Ahead of its changelog, or with another record where its last one should be."""
-    pytest.importorskip("rocksdict")
 
     async def check() -> None:
         state, _ = await partition.open(RocksStore(tmp_path))

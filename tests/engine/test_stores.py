@@ -13,7 +13,6 @@ MARK = Mark(7, digest(b"k", b"v"))
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
         return MemoryStore()
-    pytest.importorskip("rocksdict")
     return RocksStore(tmp_path / "a" / "b")
 
 
@@ -38,7 +37,6 @@ def test_wiped_means_empty(store: Store):
 
 
 def test_a_store_on_disk_remembers(tmp_path: Path):
-    pytest.importorskip("rocksdict")
     store = RocksStore(tmp_path)
     store.apply({b"a": b"1"}, MARK)
     store.close()

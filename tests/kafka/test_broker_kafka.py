@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +12,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from streams.broker import ApacheKafka, apache_kafka
 from streams.errors import BrokerUnavailable
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("java") is None or shutil.which("mvn") is None,
-    reason="Apache Kafka needs java, and mvn to fetch it",
-)
+pytestmark = pytest.mark.kafka
 
 SCORES = TopicPartition("scores", 0)
 

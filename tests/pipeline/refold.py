@@ -8,9 +8,9 @@ from aiokafka import ConsumerRecord
 
 from streams.agents.outbox import INTERNAL, ROLES
 from streams.core.breaker import BreakerState
-from streams.core.candidates import CandidateFold, CandidatePartitionState, CandidateRecord
-from streams.core.log import LogFold, PartitionState
+from streams.core.candidates import CandidateRecord
 from streams.core.state import SessionState
+from streams.replay.folding import CandidateReplay, Replay
 from streams.topics import EVAL_REQUESTS, NOTICE_CANDIDATES, SESSION_LOG, TURN_REPORTS
 from streams.wire import Wire
 from tests.pipeline.harness import Pipeline
@@ -22,34 +22,28 @@ def fold_session_log(
     wire: Wire, records: Iterable[ConsumerRecord], topic: str
 ) -> tuple[list[Any], dict[str, SessionState]]:
     """Fold every partition from its start; returns the outputs and the final states."""
-    outputs: list[Any] = []
-    states: dict[str, SessionState] = {}
-    folds: dict[int, LogFold] = {}
-    for record in records:
-        fold = folds.get(record.partition)
-        if fold is None:
-            fold = folds[record.partition] = LogFold(record.partition, PartitionState(), states.get, topic)
-        for _, found in fold.apply(wire.read_log_record(record.value, record.offset, record.timestamp)):
-            outputs.extend(found)
-    for fold in folds.values():
-        touched, expired = fold.flush()
-        states.update(touched)
-        for session_id in expired:
-            states.pop(session_id, None)
-    return outputs, states
+    replay = Replay(topic=topic)
+    outputs = [
+        output
+        for record in records
+        for output in replay.apply(
+            record.partition, wire.read_log_record(record.value, record.offset, record.timestamp)
+        )
+    ]
+    assert not replay.failed
+    return outputs, replay.states
 
 
 def fold_candidates(wire: Wire, records: Iterable[ConsumerRecord]) -> tuple[list[Any], dict[str, BreakerState]]:
     """Fold every partition from its start; returns the outputs and the final states."""
-    outputs: list[Any] = []
-    states: dict[str, BreakerState] = {}
-    folds: dict[int, CandidateFold] = {}
-    for record in records:
-        fold = folds.setdefault(record.partition, CandidateFold(CandidatePartitionState(), states.get))
-        outputs.extend(fold.apply(CandidateRecord(record.offset, wire.read_candidate(record.value))))
-    for fold in folds.values():
-        states.update(fold.flush())
-    return outputs, states
+    replay = CandidateReplay()
+    outputs = [
+        output
+        for record in records
+        for output in replay.apply(record.partition, CandidateRecord(record.offset, wire.read_candidate(record.value)))
+    ]
+    assert not replay.failed
+    return outputs, replay.states
 
 
 def assert_equals_refold(pipeline: Pipeline) -> dict[str, int]:
