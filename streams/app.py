@@ -1,7 +1,7 @@
 """The data flow on one screen: which agent reads what, which table it keeps, and what runs beside them."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from streams.agents.metering import Meter
 from streams.agents.outbox import Outbox
 from streams.agents.owner import Owner
 from streams.agents.session import SessionStage
+from streams.core.log import LogFold
 from streams.engine import (
     Abilities,
     Connection,
@@ -41,6 +42,7 @@ from streams.topics import (
     SESSION_LOG,
     SESSION_STATES,
     TRACE_INGESTED,
+    Topic,
     named,
 )
 from streams.wire import Wire
@@ -69,54 +71,61 @@ async def prepare(settings: Settings) -> Ready:
     return Ready(reach, able, {role: item.partitions or 0 for role, item in found.items()})
 
 
+@dataclass(frozen=True)
+class Shared:
+    """What every stage of a worker uses."""
+
+    wire: Wire
+    topics: Mapping[str, Topic]
+    publisher: Publisher
+    offsets: Offsets
+    outbox: Outbox
+    metrics: Metrics
+
+
 def build(settings: Settings, ready: Ready) -> faust.App:
-    """Return the Faust app: ingest, session and breaker agents, and the owner's ticks."""
-    topics = named(settings.topic_names)
-    wire = Wire.of(settings)
-    publisher = Publisher(ready.connection, idempotent=ready.abilities.fences, max_record=admin.MAX_DEAD_LETTER_BYTES)
-    offsets = Offsets(ready.connection, lists_ends=ready.abilities.fences)
-    outbox = Outbox(wire, topics, ready.counts)
-    metrics = Metrics()
-    ingest_meter, session_meter, breaker_meter = (Meter(stage, metrics) for stage in STAGES)
-    ingest = Ingest(publisher, outbox, wire, offsets, topics, ready.counts[SESSION_LOG], ingest_meter)
-    session = SessionStage(publisher, outbox, wire, topics[SESSION_LOG].name, session_meter)
-    breaker = BreakerStage(publisher, outbox, wire, breaker_meter)
-    inputs = tuple(
-        TP(topics[role].name, partition)
-        for role in (TRACE_INGESTED, EVAL_SCORES)
-        for partition in range(ready.counts[role])
+    """Return the Faust app: ingest, session and breaker agents, and what runs beside them."""
+    shared = _shared(settings, ready)
+    topics, name = shared.topics, {role: topic.name for role, topic in shared.topics.items()}
+    ingest_meter, session_meter, breaker_meter = (Meter(stage, shared.metrics) for stage in STAGES)
+    ingest = Ingest(
+        shared.publisher, shared.outbox, shared.wire, shared.offsets, topics, ready.counts[SESSION_LOG], ingest_meter
     )
-    gaps = GapJournal(publisher, outbox, metrics)
-    owner = Owner(settings, session.folds, inputs, publisher, outbox, wire, offsets, metrics)
+    session = SessionStage(shared.publisher, shared.outbox, shared.wire, name[SESSION_LOG], session_meter)
+    breaker = BreakerStage(shared.publisher, shared.outbox, shared.wire, breaker_meter)
+
+    inputs = Reading(by_time=True, max_records=settings.batch_max_records)
     own_log = Reading(contiguous=True, max_records=settings.batch_max_records)
-    any_order = Reading(by_time=True, max_records=settings.batch_max_records)
     directory = settings.state_dir if settings.store == "rocksdb" else None
-
-    def table(name: str, changelog: str, stage: SessionStage | BreakerStage) -> Table:
-        return Table(name, topics[changelog].name, stage.on_restored, stage.on_closed, directory)
-
+    sessions = Table(tables.SESSIONS, name[SESSION_STATES], session.on_restored, session.on_closed, directory)
+    breakers = Table(tables.BREAKERS, name[BREAKER_STATES], breaker.on_restored, breaker.on_closed, directory)
     stages = [
-        Stage(
-            "ingest",
-            (topics[TRACE_INGESTED].name, topics[EVAL_SCORES].name),
-            ingest_meter.measured(ingest.handle),
-            any_order,
-        ),
-        Stage(
-            "session",
-            (topics[SESSION_LOG].name,),
-            session_meter.measured(session.handle),
-            own_log,
-            table=table(tables.SESSIONS, SESSION_STATES, session),
-        ),
-        Stage(
-            "breaker",
-            (topics[NOTICE_CANDIDATES].name,),
-            breaker_meter.measured(breaker.handle),
-            own_log,
-            table=table(tables.BREAKERS, BREAKER_STATES, breaker),
-        ),
+        Stage("ingest", (name[TRACE_INGESTED], name[EVAL_SCORES]), ingest_meter.measured(ingest.handle), inputs),
+        Stage("session", (name[SESSION_LOG],), session_meter.measured(session.handle), own_log, table=sessions),
+        Stage("breaker", (name[NOTICE_CANDIDATES],), breaker_meter.measured(breaker.handle), own_log, table=breakers),
     ]
+    return _app(settings, ready, shared, stages, session.folds)
+
+
+def _shared(settings: Settings, ready: Ready) -> Shared:
+    wire, topics = Wire.of(settings), named(settings.topic_names)
+    return Shared(
+        wire=wire,
+        topics=topics,
+        publisher=Publisher(
+            ready.connection, idempotent=ready.abilities.fences, max_record=admin.MAX_DEAD_LETTER_BYTES
+        ),
+        offsets=Offsets(ready.connection, lists_ends=ready.abilities.fences),
+        outbox=Outbox(wire, topics, ready.counts),
+        metrics=Metrics(),
+    )
+
+
+def _app(
+    settings: Settings, ready: Ready, shared: Shared, stages: Sequence[Stage], folds: Mapping[int, LogFold]
+) -> faust.App:
+    """Return the app of the stages, with the owner's ticks, the gap journal and the health watch beside them."""
+    gaps = GapJournal(shared.publisher, shared.outbox, shared.metrics)
     app = faust_app(
         settings.app_id,
         ready.connection,
@@ -127,15 +136,21 @@ def build(settings: Settings, ready: Ready) -> faust.App:
         max_record=settings.max_record_bytes,
         on_gap=gaps.note,
     )
+    inputs = tuple(
+        TP(shared.topics[role].name, partition)
+        for role in (TRACE_INGESTED, EVAL_SCORES)
+        for partition in range(ready.counts[role])
+    )
+    owner = Owner(settings, folds, inputs, shared.publisher, shared.outbox, shared.wire, shared.offsets, shared.metrics)
     # Offsets of its own: it asks from a loop of its own, which nothing in this one can hold up.
     watching = Offsets(ready.connection, lists_ends=ready.abilities.fences)
-    app.add_dependency(Health(settings, app, stages, watching, metrics))
+    app.add_dependency(Health(settings, app, list(stages), watching, shared.metrics))
     app.task(gaps.run)
     app.task(owner.run)
 
     async def stop(*_: object, **__: object) -> None:
-        await publisher.stop()
-        await offsets.stop()
+        await shared.publisher.stop()
+        await shared.offsets.stop()
 
     app.on_before_shutdown.connect(stop, weak=False)
     return app

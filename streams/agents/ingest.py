@@ -1,6 +1,7 @@
 """Ingest: reads traces and scores, validates, re-keys, and appends them to the session log in the order they came."""
 
 import asyncio
+from collections.abc import Mapping
 
 import structlog
 from aiokafka import ConsumerRecord
@@ -29,7 +30,7 @@ class Ingest:
         outbox: Outbox,
         wire: Wire,
         offsets: Offsets,
-        topics: dict[str, Topic],
+        topics: Mapping[str, Topic],
         partitions: int,
         meter: Meter,
     ) -> None:

@@ -1,5 +1,6 @@
 """What an agent developer imports: the gate, its notices in words, and the redaction."""
 
+from streams.client.blocking import BlockingGate
 from streams.client.gate import Gate
 from streams.client.instruction import instruction
 from streams.client.recorder import SpanRecorder, TraceRecorder
@@ -11,6 +12,7 @@ from streams.client.subscription import Since, Subscription
 from streams.core.model import NeedsHuman, Notice, Report
 
 __all__ = [
+    "BlockingGate",
     "Counts",
     "Gate",
     "NeedsHuman",

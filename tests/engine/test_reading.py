@@ -52,6 +52,7 @@ class Reader:
             tuning=replace(QUICK if self.cluster.broker.fences else DEVELOPMENT, slack_ms=SLACK_MS),
             on_gap=self.gaps.append,
         )
+        self.app = app
         await app.start()
         try:
             yield
@@ -103,6 +104,42 @@ def test_a_backlog_arrives_by_record_time_and_is_committed_at_once(cluster: Clus
         for record in reader.records:
             assert record.timestamp >= newest - SLACK_MS
             newest = max(newest, record.timestamp)
+
+    asyncio.run(check())
+
+
+def test_a_client_that_goes_back_brings_no_record_twice(cluster: Cluster, tmp_path):
+    async def check() -> None:
+        reader = Reader(cluster, Reading(), tmp_path)
+        await publish(cluster, *(Out(f"{cluster.name}-in", 0, b"k", b"v") for _ in range(5)))
+        async with reader.running():
+            await reader.until(lambda: len(reader.records) == 5)
+            thread = reader.app.consumer._thread
+
+            async def back() -> None:
+                for tp in thread._consumer.assignment():
+                    thread._consumer.seek(tp, 0)
+
+            await thread.run(back())
+            await asyncio.sleep(1)
+        assert len(reader.records) == 5
+
+    asyncio.run(check())
+
+
+def test_a_partition_that_is_not_read_for_a_moment_loses_nothing(cluster: Cluster, tmp_path):
+    async def check() -> None:
+        reader = Reader(cluster, Reading(), tmp_path)
+        async with reader.running():
+            await reader.app.tables.wait_until_recovery_completed()
+            assigned = reader.app.consumer.assignment()
+            for number in range(3):
+                await reader.app.consumer.close_lanes()
+                await publish(cluster, Out(f"{cluster.name}-in", 0, b"k", b"%d" % number))
+                await asyncio.sleep(0.3)
+                for tp in assigned:
+                    reader.app.tables._bring_up_again(tp)
+                await reader.until(lambda count=number + 1: len(reader.records) == count)
 
     asyncio.run(check())
 

@@ -1,0 +1,1 @@
+"""Agent frameworks told to the gate: each module needs its framework, and nothing else imports it."""
