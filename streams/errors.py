@@ -16,6 +16,7 @@ TgateError
 │   └── NewerState       a state or a record of our own logs was written by a newer version: stop
 ├── CoreFailure          the rules raised on a valid record: a bug, and a dead letter
 ├── RecordingMissing     the demo's sessions are not in this installation
+├── PartMissing          something is asked for that needs an extra which is not installed
 └── WorkerEnded          a worker that was started for something ended before it was done
 
 Every message says what was tried, what was refused and what to do about it.
@@ -105,6 +106,10 @@ class CoreFailure(TgateError):
 
 class RecordingMissing(TgateError):
     """The demo's recorded sessions are not part of this installation."""
+
+
+class PartMissing(TgateError):
+    """Something is asked for that needs an extra which is not installed."""
 
 
 class WorkerEnded(TgateError):

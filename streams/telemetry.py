@@ -12,8 +12,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from streams.settings import Settings
 
-# The classes that the engine makes of Faust's at run time log as `abc`, the module whose metaclass made them.
-LIBRARIES: Final = ("faust", "mode", "aiokafka", "kafka", "asyncio", "streams.engine", "abc")
+LIBRARIES: Final = ("faust", "mode", "aiokafka", "kafka", "asyncio", "streams.engine")
 """Loggers that tell their services' life stories at INFO: heard from WARNING on, unless everything is asked for."""
 
 MAX_SAID: Final = 256

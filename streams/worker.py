@@ -33,7 +33,7 @@ class GateWorker(faust.Worker):  # type: ignore[misc]
     async def on_startup_finished(self) -> None:
         """Say that every partition of the first assignment is being read."""
         await super().on_startup_finished()
-        if not self.should_stop:
+        if not (self._signals or self.should_stop):
             self._on_ready()
 
     def install_signal_handlers(self) -> None:

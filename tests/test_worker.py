@@ -7,6 +7,7 @@ import faust
 import pytest
 
 from streams import worker
+from streams.errors import NewerState
 from streams.settings import load
 
 
@@ -23,3 +24,14 @@ def test_a_crash_is_exit_code_1(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) 
     monkeypatch.setattr(worker, "build", build)
     monkeypatch.setattr(worker.GateWorker, "start", start)
     assert worker.run(load(environ={}).settings, lambda: pytest.fail("it never was ready")) == worker.EXIT_CRASHED
+
+
+def test_an_error_on_purpose_is_passed_on(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """The command line says it in a sentence; a crash it could only name."""
+
+    async def start(self: worker.GateWorker) -> None:
+        self._crash(NewerState("a stored SessionState has codec version 99"))
+
+    monkeypatch.setattr(worker.GateWorker, "start", start)
+    with pytest.raises(NewerState, match="codec version 99"):
+        worker.run_app(lambda: faust.App("ends", datadir=str(tmp_path)), lambda: pytest.fail("it never was ready"))

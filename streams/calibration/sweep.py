@@ -115,7 +115,9 @@ class _Plan:
 
 def _plan(gates: Sequence[Gate]) -> _Plan:
     gains, of_gain = np.unique([gate.gain for gate in gates], return_inverse=True)
-    drops, of_drop = np.unique([(at, gate.drop) for at, gate in zip(of_gain, gates, strict=True)], axis=0, return_inverse=True)
+    drops, of_drop = np.unique(
+        [(at, gate.drop) for at, gate in zip(of_gain, gates, strict=True)], axis=0, return_inverse=True
+    )
     targets, of_target = np.unique(
         [(at, gate.target) for at, gate in zip(of_gain, gates, strict=True)], axis=0, return_inverse=True
     )
@@ -166,7 +168,8 @@ class _Metric:
         # A gain has set the count to 0, so that no window is reached.
         fired |= fell[plan.of_drop]
         since *= fired == 0
-        return fired
+        found: NDArray[Any] = fired
+        return found
 
 
 def _fold(tracks: Tracks, gates: Sequence[Gate], sessions: NDArray[np.int64], note: Fired) -> None:

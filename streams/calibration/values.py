@@ -63,6 +63,8 @@ class MetricValues:
 
     metric: str
     threshold: float
+    breach_count: int
+    """Sessions whose value lies below the threshold."""
     count: int
     minimum: float
     maximum: float
@@ -88,6 +90,7 @@ def describe(
     return MetricValues(
         metric=metric,
         threshold=threshold,
+        breach_count=sum(value < threshold for value in held),
         count=len(held),
         minimum=min(held),
         maximum=max(held),
@@ -140,6 +143,4 @@ def _labeled(
     best_threshold, best = max(judged, key=lambda item: item[1].f1)
     reaching = [line for line, confusion in judged if confusion.tp and confusion.precision >= target]
     assert configured.confusion is not None
-    return Labeled(
-        len(known), configured.confusion, best_threshold, best.f1, target, reaching[0] if reaching else None
-    )
+    return Labeled(len(known), configured.confusion, best_threshold, best.f1, target, reaching[0] if reaching else None)

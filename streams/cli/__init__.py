@@ -41,6 +41,7 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "cases": _entry("cases", "List the eval cases captured from posted breaches.", "group"),
     "dlq": _entry("dlq", "Show the dead letters, and publish them again.", "group"),
     "replay": _entry("replay", "Replay what was seen through the same rules or others, and compare."),
+    "calibrate": _entry("calibrate", "Learn from recorded sessions which thresholds they support."),
     "export": _entry("export", "Write topics to files, one JSON object a line."),
     "worker": _entry("worker", "Run the worker against brokers of your own."),
     "topics": _entry("topics", "Create, list and check the topics.", "group"),

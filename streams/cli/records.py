@@ -13,6 +13,7 @@ from streams.cli.output import clean, note
 from streams.cli.pieces import pieces
 from streams.cli.progress import Bar, Counter
 from streams.cli.since import SINCE
+from streams.core.model import Score
 from streams.core.rules import Rules
 from streams.replay.choice import Choice, Offsets
 from streams.replay.files import Reader
@@ -57,6 +58,11 @@ _CHOICE = (
     click.option("--session", multiple=True, metavar="S", help="Of this session only; may be given again."),
     click.option("--project", multiple=True, metavar="P", help="Of this project only; may be given again."),
     click.option(
+        "--half",
+        type=click.Choice(["a", "b"]),
+        help="Of the sessions whose names fall into this half: to choose settings on one and judge them on the other.",
+    ),
+    click.option(
         "--cold",
         is_flag=True,
         help="Begin to fold at --since or --offsets with nothing known from before: faster, but sessions that had "
@@ -79,10 +85,11 @@ def choice_of(
     offsets: tuple[tuple[int, Offsets], ...],
     session: tuple[str, ...],
     project: tuple[str, ...],
+    half: str | None,
     cold: bool,
 ) -> Choice:
     """Return what the options choose."""
-    return Choice(since, until, dict(offsets), frozenset(session), frozenset(project), cold)
+    return Choice(since, until, dict(offsets), frozenset(session), half, frozenset(project), cold)
 
 
 @dataclass(frozen=True)
@@ -108,11 +115,13 @@ class Records:
     choice: Choice
     quiet: bool = False
 
-    async def into(self, sides: Sequence[Side], take: Take) -> list[Replay]:
+    async def into(
+        self, sides: Sequence[Side], take: Take, watch: Callable[[str, Score], None] | None = None
+    ) -> list[Replay]:
         """Run the records through a replay a side; *take* gets their outputs. Returns the replays, for what they met."""
         settings = self.invocation.settings
         topic = settings.topic_names.get(SESSION_LOG, SESSION_LOG)
-        replays = [Replay(side.change, self.choice, topic) for side in sides]
+        replays = [Replay(side.change, self.choice, topic, watch) for side in sides]
         if not self.files and self.origin is Origin.SESSION_LOG:
             reader = TopicReader(settings, self.choice)
             with Counter(visible=not self.quiet) as counter:

@@ -121,7 +121,7 @@ class _Run:
             if self._is_candidates:
                 await self._candidates(take)
             else:
-                self._tell_rules(*await self.records.into([self._side(as_recorded=as_recorded)], take))
+                self._tell_rules(*await self.records.into([side_of(self.invocation, as_recorded=as_recorded)], take))
         finally:
             for target in targets:
                 await target.close()
@@ -160,19 +160,10 @@ class _Run:
             targets.append(await Topics(settings, prefix).open())
         return targets
 
-    def _side(self, *, as_recorded: bool) -> Side:
-        rules = self.invocation.settings.rules
-        named = {name: getattr(rules, name) for name in self.invocation.overrides if name in RULE_NAMES}
-        if as_recorded:
-            return Side(recorded, rules)
-        if self.invocation.config is not None:
-            return given(rules)
-        return Side(changed(named) if named else recorded, rules)
-
     def _named(self, name: str) -> Side:
         """Return the side that a settings file, or the word `recorded`, stands for; -s counts for both."""
         if name == AS_RECORDED:
-            return self._side(as_recorded=self.invocation.config is not None)
+            return side_of(self.invocation, as_recorded=self.invocation.config is not None)
         return given(load(Path(name), self.invocation.overrides).settings.rules)
 
     def _tell_rules(self, replay: Replay) -> None:
@@ -181,6 +172,17 @@ class _Run:
         hashes = ", ".join(rules.hash for rules in replay.rules)
         note((f"rules {hashes}" if hashes else "no rules recorded", "dim"))
         _tell_difference("unlike the recorded ones:", replay.recorded_rules[-1:], replay.rules[-1:])
+
+
+def side_of(invocation: Invocation, *, as_recorded: bool = False) -> Side:
+    """Return the rules that the options name: of a file whole, of -s over the recorded ones, else as recorded."""
+    rules = invocation.settings.rules
+    named = {name: getattr(rules, name) for name in invocation.overrides if name in RULE_NAMES}
+    if as_recorded:
+        return Side(recorded, rules)
+    if invocation.config is not None:
+        return given(rules)
+    return Side(changed(named) if named else recorded, rules)
 
 
 def _tell_difference(words: str, before: list[Rules], after: list[Rules]) -> None:

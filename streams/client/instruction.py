@@ -72,7 +72,8 @@ def _facts(notice: Notice) -> Iterator[str]:
 
 def _score(score: ReportScore) -> str:
     value = "none" if score.value is None else f"{score.value:.4g}"
-    parts = [f"what fell: {_quoted(score.metric)} is {value}"]
+    what = "what stands still" if score.conditions == (Condition.STALL,) else "what fell"
+    parts = [f"{what}: {_quoted(score.metric)} is {value}"]
     if score.peak is not None:
         parts.append(f"from its peak {score.peak:.4g}")
     if score.trace_id is not None:

@@ -142,7 +142,11 @@ class Landings:
             self.trouble = None
             while True:
                 await self._open_asked(consumer, places, by_time=fences)
-                for tp, records in (await consumer.getmany(timeout_ms=POLL_MS)).items():
+                found = await consumer.getmany(timeout_ms=POLL_MS)
+                if not found:
+                    # Nothing is left to read, also where a topic was made anew and will never reach that far.
+                    self._again_until.clear()
+                for tp, records in found.items():
                     for record in records:
                         self._take(kinds[tp.topic], record)
                     self._next[tp] = records[-1].offset + 1

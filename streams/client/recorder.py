@@ -107,7 +107,7 @@ class TraceRecorder:
         self.spans.append(made)
         return made
 
-    def score(self, metric: str, value: float | bool | str, **fields: Any) -> None:
+    def score(self, metric: str, value: float | bool | str | None, **fields: Any) -> None:
         """Score this trace; published right after it. See Gate.submit_score for the fields."""
         self.scores.append({"metric": metric, "value": value, **fields})
 

@@ -8,7 +8,7 @@ from streams.agents.outbox import Output
 from streams.core.breaker import BreakerState
 from streams.core.candidates import CandidateFold, CandidatePartitionState, CandidateRecord
 from streams.core.log import LogFold, LogRecord, PartitionState
-from streams.core.model import BreakerOutput, Candidate, SessionOutput, StepFailed
+from streams.core.model import BreakerOutput, Candidate, Score, SessionOutput, StepFailed
 from streams.core.rules import Rules
 from streams.core.state import SessionState
 from streams.replay.choice import EVERYTHING, Choice
@@ -58,8 +58,16 @@ class _Raised:
 class Replay:
     """Folds records of the session log, partition by partition; `settle` then folds what they raised."""
 
-    def __init__(self, change: Change = recorded, choice: Choice = EVERYTHING, topic: str = SESSION_LOG) -> None:
+    def __init__(
+        self,
+        change: Change = recorded,
+        choice: Choice = EVERYTHING,
+        topic: str = SESSION_LOG,
+        watch: Callable[[str, Score], None] | None = None,
+    ) -> None:
+        """*watch* gets every score of what is asked for, also those that come too late for their turn."""
         self._change = change
+        self._watch = watch
         self._choice = choice
         self._topic = topic
         self._states: dict[str, SessionState] = {}
@@ -146,6 +154,8 @@ class Replay:
             self._flush()
         outputs = [output for _, found in fold.apply(record) for output in found]
         shown = self._choice.covers(fold.partition, record.offset, record.time)
+        if shown and self._watch is not None and isinstance(record.body, Score) and record.session_id is not None:
+            self._watch(record.session_id, record.body)
         for output in outputs:
             if isinstance(output, Candidate):
                 self._raised.append(_Raised(output, shown))

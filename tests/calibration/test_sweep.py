@@ -36,7 +36,9 @@ def by_step(found: Tracks, gate: Gate, session: int) -> tuple[list[int], int, in
                 continue
             states[metric], fired = gate.step(states[metric], float(value))
             held |= {f"{condition}:{metric}" for condition in fired}
-            bits[-1] |= (STALL * (Condition.STALL in fired) | REGRESSION * (Condition.REGRESSION in fired)) << 2 * metric
+            bits[-1] |= (
+                STALL * (Condition.STALL in fired) | REGRESSION * (Condition.REGRESSION in fired)
+            ) << 2 * metric
         if found.ends is None or found.ends[place]:
             dedup, decision = decide(dedup, tuple(sorted(held)), 0)
             held = set()

@@ -1,5 +1,6 @@
 """Every kind of fault: what is done to a running pipeline, and what is put right again."""
 
+import os
 import random
 import signal
 import time
@@ -51,6 +52,18 @@ def worker_pause(scene: Scene) -> str:
     return f"{place.store}, {held:.1f} s"
 
 
+def workers_pause(scene: Scene) -> str:
+    """SIGSTOP of all workers for longer than the session timeout: all wake up at once, and none is a member any more."""
+    places = scene.fleet.running()
+    for place in places:
+        scene.fleet.send(place, signal.SIGSTOP)
+    held = SESSION_TIMEOUT_S + scene.rng.uniform(2, 8)
+    time.sleep(held)
+    for place in places:
+        scene.fleet.send(place, signal.SIGCONT)
+    return f"{len(places)} workers, {held:.1f} s"
+
+
 def worker_join(scene: Scene) -> str:
     """One more worker; it leaves first when it is there."""
     place = scene.fleet.places[-1]
@@ -97,6 +110,27 @@ def broker_kill(scene: Scene) -> str:
     time.sleep(scene.rng.choice((0, 5, 12, 25)))
     scene.cluster.start(number)
     return f"broker {number}"
+
+
+def broker_pause(scene: Scene) -> str:
+    """SIGSTOP of a broker until others lead in its place, then SIGCONT: what it was sent before may still be on its way."""
+    number = scene.rng.randint(1, 3)
+    os.kill(scene.cluster.pid(number), signal.SIGSTOP)
+    held = scene.rng.uniform(12, 20)
+    time.sleep(held)
+    os.kill(scene.cluster.pid(number), signal.SIGCONT)
+    return f"broker {number}, {held:.1f} s"
+
+
+def brokers_kill(scene: Scene) -> str:
+    """kill -9 of two brokers: too few replicas are left to append anything until they are back."""
+    numbers = scene.rng.sample((1, 2, 3), 2)
+    for number in numbers:
+        scene.cluster.kill(number)
+    time.sleep(scene.rng.choice((5, 20)))
+    for number in numbers:
+        scene.cluster.start(number)
+    return f"brokers {numbers[0]} and {numbers[1]}"
 
 
 def broker_and_worker_kill(scene: Scene) -> str:
@@ -194,11 +228,14 @@ CHEAP: Final[tuple[Fault, ...]] = (
     worker_kill,
     worker_term,
     worker_pause,
+    workers_pause,
     worker_join,
     worker_leave,
     rules_change,
     broker_restart,
     broker_kill,
+    broker_pause,
+    brokers_kill,
     broker_and_worker_kill,
     workers_kill,
     state_wiped,

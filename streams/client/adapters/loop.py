@@ -46,4 +46,5 @@ class AgentLoop:
         """Return what was noticed since the last call, each as a block for the model's context; never waits."""
         calls = self._calls.take()
         self.stopped = self.stopped or bool(calls)
-        return [instruction(item, limit) for item in (*calls, *self._notices.take())]
+        said = [instruction(call, limit) for call in calls]
+        return [*said, *(instruction(notice, limit) for notice in self._notices.take())]

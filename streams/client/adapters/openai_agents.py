@@ -31,7 +31,7 @@ KINDS: Final[Mapping[str, str]] = {
 _SAID_APART: Final = frozenset({"type", "name", "input", "output", "model", "model_config", "usage"})
 
 
-class GateTracingProcessor(TracingProcessor):
+class GateTracingProcessor(TracingProcessor):  # type: ignore[misc]
     """Passed to `agents.add_trace_processor`.
 
     session: of every workflow; none takes its group_id, and leaves out a workflow without one.

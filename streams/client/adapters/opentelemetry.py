@@ -95,7 +95,7 @@ class _Gathering:
         }
 
 
-class GateSpanProcessor(SpanProcessor):
+class GateSpanProcessor(SpanProcessor):  # type: ignore[misc]
     """Passed to `TracerProvider.add_span_processor`.
 
     session: of every trace; none takes gen_ai.conversation.id, or session.id, from its spans and leaves out a trace
@@ -114,7 +114,7 @@ class GateSpanProcessor(SpanProcessor):
         self._gathering.add(span)
 
 
-class GateSpanExporter(SpanExporter):
+class GateSpanExporter(SpanExporter):  # type: ignore[misc]
     """The same as an exporter, for a BatchSpanProcessor."""
 
     def __init__(self, gate: Gate, session: str | None = None, *, ends_turn: bool = True) -> None:
@@ -189,7 +189,7 @@ def _text(value: Any) -> str | None:
 
 
 def _id_of(span: ReadableSpan) -> str:
-    return format_span_id(span.context.span_id)
+    return str(format_span_id(span.context.span_id))
 
 
 def _ms(time: int | None) -> int | None:

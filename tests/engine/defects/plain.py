@@ -19,7 +19,7 @@ import faust
 from aiokafka import AIOKafkaProducer
 
 PARTITIONS = 2
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 
 class Plain:
