@@ -9,6 +9,7 @@ before the next; all sessions at once, so each turn waits behind the others' tur
 import argparse
 import asyncio
 import json
+import logging
 import os
 import platform
 import subprocess
@@ -72,6 +73,8 @@ def main() -> None:
     parser.add_argument("--broker", choices=("embedded", "kafka"), default="embedded")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     arguments = parser.parse_args()
+    # Topics that were just made have no leaders for a moment, which the client library says once for each.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tgate-settle-")))
         broker = stack.enter_context(embedded() if arguments.broker == "embedded" else apache_kafka(directory))

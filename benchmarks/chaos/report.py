@@ -149,7 +149,7 @@ def _plot(by_kind: dict[str, list[dict[str, Any]]]) -> None:
     import matplotlib as mpl  # noqa: PLC0415  (only who draws the plot needs it)
 
     mpl.use("svg")
-    mpl.rcParams["svg.hashsalt"] = "chaos"
+    mpl.rcParams.update({"svg.hashsalt": "chaos", "svg.fonttype": "none"})
     from matplotlib import pyplot as plt  # noqa: PLC0415
 
     figure, axes = plt.subplots(figsize=(7, 0.28 * len(by_kind) + 1.1))

@@ -91,53 +91,51 @@ def abstentions(metric: str, found: Shape, gate: Gate) -> Iterator[Abstention]:
         text = f"every value of {count} sessions is {found.minimum:g}: nothing can be told from it"
         yield Abstention(metric, "all", Reason.CONSTANT, text)
         return
+    for rule, reason, text in (*_of_stall(found, gate), *_of_regression(found, gate)):
+        yield Abstention(metric, rule, reason, text)
+
+
+_Said = tuple[str, Reason, str]
+
+
+def _of_stall(found: Shape, gate: Gate) -> Iterator[_Said]:
+    count = found.sessions
     if found.still > 0.4:
-        yield Abstention(
-            metric,
-            "stall",
-            Reason.DEADLINE_ONLY,
+        text = (
             f"in {found.still:.0%} of {count} sessions the score never moves, or in its last tenth only: "
-            "a stall is only a clock here (deadline only)",
+            "a stall is only a clock here (deadline only)"
         )
-    if found.down > 0.4:
-        yield Abstention(
-            metric,
-            "regression",
-            Reason.NOISE,
-            f"{found.down:.0%} of all movement goes down: regression fires on noise or penalties",
-        )
-    elif found.drawdown < gate.drop / 2:
-        yield Abstention(
-            metric,
-            "regression",
-            Reason.INACTIVE,
-            f"95 % of sessions never fall more than {found.drawdown:.3g} under their peak, "
-            f"far less than gate_drop {gate.drop:g}: regression is inactive",
-        )
+        yield "stall", Reason.DEADLINE_ONLY, text
     if found.reaching < 0.2:
-        yield Abstention(
-            metric,
-            "stall",
-            Reason.OUT_OF_REACH,
+        text = (
             f"{found.reaching:.0%} of {count} sessions ever reach gate_target {gate.target:g}: "
-            f"it is out of reach, lower it (the highest value is {found.maximum:.3g})",
+            f"it is out of reach, lower it (the highest value is {found.maximum:.3g})"
         )
+        yield "stall", Reason.OUT_OF_REACH, text
     if found.short > 0.4:
-        yield Abstention(
-            metric,
-            "stall",
-            Reason.TOO_SHORT,
+        text = (
             f"{found.short:.0%} of {count} sessions are not longer than gate_window {gate.window}: "
-            "no stall can fire in them",
+            "no stall can fire in them"
         )
+        yield "stall", Reason.TOO_SHORT, text
     if gate.gain == 0 and found.flat > 0.4:
-        yield Abstention(
-            metric,
-            "stall",
-            Reason.FLAT_GAIN,
+        text = (
             f"gate_gain is 0 and {found.flat:.0%} of all steps change nothing: standing still counts as a gain, "
-            "so a stall cannot fire",
+            "so a stall cannot fire"
         )
+        yield "stall", Reason.FLAT_GAIN, text
+
+
+def _of_regression(found: Shape, gate: Gate) -> Iterator[_Said]:
+    if found.down > 0.4:
+        text = f"{found.down:.0%} of all movement goes down: regression fires on noise or penalties"
+        yield "regression", Reason.NOISE, text
+    elif found.drawdown < gate.drop / 2:
+        text = (
+            f"95 % of sessions never fall more than {found.drawdown:.3g} under their peak, "
+            f"far less than gate_drop {gate.drop:g}: regression is inactive"
+        )
+        yield "regression", Reason.INACTIVE, text
 
 
 def one_sided(labels: Mapping[str, bool]) -> Abstention | None:

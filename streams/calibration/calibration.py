@@ -61,6 +61,8 @@ class GateFinding:
 
     def within(self, rate: float) -> int | None:
         """Return the best setting whose false alarms per trace, as counted, are at most *rate*."""
+        if not self.evidence.two_sided:
+            return None
         return best(self.evidence, self.evidence.false_rate <= rate)
 
     @property

@@ -72,7 +72,7 @@ def choose(evidence: Evidence, names: Sequence[str], budget: float, confidence: 
     must stay within it as counted on the fifth. *few* labels on a side are too few.
     """
     supported = upper_count(0, confidence) / evidence.good_traces if evidence.good_traces else float("inf")
-    counted = best(evidence, evidence.false_rate <= budget)
+    counted = best(evidence, evidence.false_rate <= budget) if evidence.two_sided else None
 
     def refused(verdict: Verdict, held_out: HeldOut | None = None) -> Chosen:
         bound = evidence.false_bound(counted, confidence) if counted is not None else float("nan")

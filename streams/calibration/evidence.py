@@ -36,6 +36,11 @@ class Evidence:
     def labeled(self) -> bool:
         return bool(self.failed.any() or self.good.any())
 
+    @property
+    def two_sided(self) -> bool:
+        """Whether there are failed and good sessions: without both, settings cannot be told apart."""
+        return bool(self.failed.any() and self.good.any())
+
     @cached_property
     def tp(self) -> Ints:
         return np.asarray((self.flagged & self.failed).sum(axis=1), np.int64)

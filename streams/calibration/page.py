@@ -96,7 +96,7 @@ def _sentence(text: str) -> str:
 def _gate_table(gate: GateFinding) -> str:
     found = gate.evidence
     rows = [("in force", CURRENT)]
-    if found.labeled:
+    if found.two_sided:
         within = ((f"best within {words.per_trace(budget)}", gate.within(budget)) for budget in BUDGETS)
         rows += [(name, number) for name, number in within if number is not None]
     if gate.chosen is not None and gate.chosen.setting is not None:

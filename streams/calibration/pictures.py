@@ -37,6 +37,8 @@ STYLE: Final[dict[Any, Any]] = {
     "axes.titlelocation": "left",
     "legend.frameon": False,
     "svg.hashsalt": "tgate",
+    # A session may be named anything, and a dollar sign starts a formula.
+    "text.parse_math": False,
 }
 
 
@@ -148,48 +150,44 @@ def trade_off(gate: GateFinding, others: Iterable[RuleFinding]) -> Picture:
 
     def draw(figure: Figure) -> None:
         axes: Any = figure.subplots()
-        found = gate.evidence
-        axes.scatter(
-            1000 * found.false_rate,
-            found.recall,
-            9,
-            color="#b9c4d3",
-            linewidths=0,
-            rasterized=True,
-            label="gate settings",
-        )
+        _draw_settings(figure, axes, gate)
         for other in others:
             _draw_rules(axes, other)
         for number, name, colour, marker in _marked(gate):
-            axes.plot(
-                1000 * found.false_rate[number],
-                found.recall[number],
-                marker,
-                color=colour,
-                markersize=10,
-                markeredgecolor="white",
-                label=name,
-                zorder=5,
-            )
+            at = 1000 * gate.evidence.false_rate[number], gate.evidence.recall[number]
+            axes.plot(*at, marker, color=colour, markersize=10, markeredgecolor="white", label=name, zorder=5)
         if gate.chosen is not None:
             budget = 1000 * gate.chosen.budget
             axes.axvline(budget, color=CHOSEN, linestyle=":", label=f"budget {budget:g}")
         # Most settings worth a look lie near zero; a logarithm would hide those at zero.
         axes.set_xscale("symlog", linthresh=10)
-        axes.set(
-            xlabel="false alarms per 1,000 traces of good sessions",
-            ylabel="recall (share of failed sessions)",
-            ylim=(-0.03, 1.04),
-            xlim=(-0.6, None),
-        )
+        axes.set(xlabel="false alarms per 1,000 traces of good sessions", ylabel="recall (share of failed sessions)")
+        axes.set(xlim=(-0.6, None), ylim=(-0.03, 1.04))
         axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
+        figure.legend(fontsize=8, loc="outside right center")
 
     caption = (
-        f"False alarms against recall: each grey point is one of {len(gate.gates):,} settings of the gate. "
-        "Up and to the left is better."
+        f"False alarms against recall: each point is one of {len(gate.gates):,} settings of the gate. "
+        "Up and to the left is better, and darker is earlier; lines are other rules at their best."
     )
-    return Picture("trade-off", caption, drawn(draw, 9.5, 4.2))
+    return Picture("trade-off", caption, drawn(draw, 11, 4.4))
+
+
+def _draw_settings(figure: Figure, axes: Any, gate: GateFinding) -> None:
+    found = gate.evidence
+    # Those with the longest lead on top, where many lie on one point.
+    order = np.argsort(found.lead, kind="stable")
+    points = axes.scatter(
+        1000 * found.false_rate[order],
+        found.recall[order],
+        14,
+        c=100 * found.lead[order],
+        cmap="viridis_r",
+        vmin=0,
+        linewidths=0,
+        rasterized=True,
+    )
+    figure.colorbar(points, ax=axes, label="lead: mean share still to come (%)", pad=0.01)
 
 
 def _draw_rules(axes: Any, other: RuleFinding) -> None:
@@ -197,9 +195,10 @@ def _draw_rules(axes: Any, other: RuleFinding) -> None:
     for name, colour in RULE_COLOURS.items():
         mine = [number for number, rule in enumerate(other.rules) if rule.name == name]
         if mine:
+            # The best recall at each rate or less: what the rule can do at all.
             order = sorted(mine, key=lambda number: float(found.false_rate[number]))
-            rates, recalls = 1000 * found.false_rate[order], found.recall[order]
-            axes.plot(rates, recalls, ".-", color=colour, linewidth=0.8, markersize=4, label=f"{name} ({other.metric})")
+            rates, recalls = 1000 * found.false_rate[order], np.maximum.accumulate(found.recall[order])
+            axes.step(rates, recalls, where="post", color=colour, linewidth=1, label=f"{name} ({other.metric})")
 
 
 def _marked(gate: GateFinding) -> list[tuple[int, str, str, str]]:

@@ -12,7 +12,7 @@ def pictures(found: Calibration) -> list[Picture]:
     """Return every picture that the findings have data for."""
     made: list[Picture] = []
     if found.gate is not None:
-        if found.gate.evidence.labeled:
+        if found.gate.evidence.two_sided:
             made += [trade_off(found.gate, found.others), lead_times(found.gate)]
         else:
             made.append(notices_by_setting(found.gate))

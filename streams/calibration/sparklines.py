@@ -96,7 +96,7 @@ def _draw_session(axes: Any, gate: GateFinding, setting: Gate, metric: int, sess
             axes.plot(trace, value, marker, color=colour, markersize=7, markeredgecolor="white", zorder=4)
     traces = np.arange(1, len(values) + 1)
     axes.step(traces, peaks, where="post", color="#9aa3af", linewidth=1)
-    axes.fill_between(traces, 0, 1, where=waiting, step="mid", color="#f3e9d2", linewidth=0)
+    axes.fill_between(traces, 0, 1, where=waiting, step="mid", color="#faf3e3", linewidth=0)
     axes.plot(traces, values, color=group.colour, linewidth=1.4, marker="." if len(values) < 60 else None, markersize=4)
     if setting.target > 0:
         axes.axhline(setting.target, color=IN_FORCE, linestyle=":", linewidth=0.8)

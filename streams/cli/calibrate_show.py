@@ -80,7 +80,7 @@ def blocks(counts: tuple[int, ...]) -> str:
 def _show_gate(gate: GateFinding) -> None:
     found = gate.evidence
     rows = [("in force", CURRENT)]
-    if found.labeled:
+    if found.two_sided:
         rows += [
             (f"best within {words.per_trace(budget)}", number)
             for budget in BUDGETS
@@ -136,7 +136,7 @@ def _gate_row(gate: GateFinding, number: int) -> list[str]:
 
 
 def _show_rules(gate: GateFinding, other: RuleFinding) -> None:
-    if not other.evidence.labeled:
+    if not other.evidence.two_sided:
         return
     rate = gate.chosen.budget if gate.chosen else float(gate.evidence.false_rate[CURRENT])
     best = other.within(rate)

@@ -8,6 +8,7 @@ from typing import Any, Final, Literal, Self
 
 from streams.broker.address import announced
 from streams.client.landings import Landings
+from streams.client.reach import Reach
 from streams.client.recorder import TraceRecorder, now
 from streams.client.records import Encoded, Fields, Redact, Withheld, encode, score_fields
 from streams.client.sender import Counts, Sender, WhenFull
@@ -17,7 +18,6 @@ from streams.client.turns import Turn, Turns
 from streams.core.model import DEFAULT_PROJECT, NeedsHuman, Notice, TraceStatus
 from streams.errors import InvalidRecord
 from streams.reading import HUMAN, NOTICE
-from streams.security import connection
 from streams.settings import Settings, load
 from streams.wire import Wire
 
@@ -60,15 +60,15 @@ class Gate:
         self.project = project
         self._redact, self._flush_s, self._strict = redact, flush_s, strict
         self._wire = Wire.of(self.settings)
+        self._reach = Reach(self.settings)
         self._sender = Sender(
-            self.settings,
-            connection(self.settings),
+            self._reach,
             when_full=WhenFull(when_full),
             max_records=queue_records,
             max_bytes=queue_bytes,
         )
         self._turns = Turns(self.settings.evaluated_statuses)
-        self._landings = Landings(self.settings, self._wire, self._turns.landed)
+        self._landings = Landings(self._reach, self._wire, self._turns.landed)
         self._subscriptions: set[Subscription[Any]] = set()
         self._refused = self._withheld = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -147,7 +147,7 @@ class Gate:
         def wanted(notice: Notice) -> bool:
             return session is None or notice.session_id == session
 
-        return self._subscribed(Subscription(self.settings, self._wire, NOTICE, session, since, wanted))
+        return self._subscribed(Subscription(self._reach, self._wire, NOTICE, session, since, wanted))
 
     def needs_human(self, project: str | None = None, since: Start = Since.LATEST) -> Subscription[NeedsHuman]:
         """Follow the calls for a person, of one project or of all."""
@@ -155,7 +155,7 @@ class Gate:
         def wanted(call: NeedsHuman) -> bool:
             return project is None or call.project == project
 
-        return self._subscribed(Subscription(self.settings, self._wire, HUMAN, project, since, wanted))
+        return self._subscribed(Subscription(self._reach, self._wire, HUMAN, project, since, wanted))
 
     async def settle(
         self,

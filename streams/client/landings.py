@@ -12,13 +12,13 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError
 
 from streams import reading
+from streams.client.reach import Reach
 from streams.client.settlement import Landing
 from streams.client.turns import Turn
 from streams.core.model import Lane, Notice, Report, TurnSettled
-from streams.engine import Connection, Offsets, abilities, partition_for
+from streams.engine import Connection, Offsets, partition_for
 from streams.errors import InvalidRecord
 from streams.reading import NOTICE, REPORT, SETTLED, Kind, Place
-from streams.settings import Settings
 from streams.wire import Wire
 
 logger = logging.getLogger(__name__)
@@ -49,8 +49,8 @@ class _Wish:
 class Landings:
     """Turn id -> what is known of its end. Everything here belongs to one event loop."""
 
-    def __init__(self, settings: Settings, wire: Wire, on_landed: Callable[[str], None]) -> None:
-        self._settings, self._wire, self._on_landed = settings, wire, on_landed
+    def __init__(self, reach: Reach, wire: Wire, on_landed: Callable[[str], None]) -> None:
+        self._reach, self._wire, self._on_landed = reach, wire, on_landed
         self._known: OrderedDict[str, tuple[Landing, asyncio.Event]] = OrderedDict()
         self._wishes: dict[TopicPartition, _Wish] = {}
         self._asked: dict[str, _Wish] = {}
@@ -130,13 +130,12 @@ class Landings:
                 await asyncio.sleep(PAUSE_S)
 
     async def _follow(self) -> None:
-        places = await reading.locate(self._settings, *(kind.role for kind in KINDS))
+        places = await reading.locate(self._reach.settings, *(kind.role for kind in KINDS))
         kinds = {place.topic: kind for place, kind in zip(places, KINDS, strict=True)}
-        reach = places[0].connection
-        fences = (await abilities(reach)).fences
-        consumer = _consumer(reach)
+        fences = await self._reach.fences()
+        consumer = _consumer(self._reach.connection)
         await consumer.start()
-        self._offsets = Offsets(reach, lists_ends=fences)
+        self._offsets = Offsets(self._reach.connection, lists_ends=fences)
         try:
             await self._take_up(consumer, places)
             self.trouble = None
@@ -209,9 +208,9 @@ class Landings:
             done.set()
 
 
-def _consumer(reach: Connection) -> AIOKafkaConsumer:
+def _consumer(connection: Connection) -> AIOKafkaConsumer:
     return AIOKafkaConsumer(
-        **reach.options(),
+        **connection.options(),
         isolation_level="read_committed",
         auto_offset_reset="earliest",
         enable_auto_commit=False,

@@ -9,10 +9,10 @@ from enum import StrEnum
 from typing import Final
 
 from streams import admin
+from streams.client.reach import Reach
 from streams.client.records import Encoded
-from streams.engine import AppendFailed, Connection, Out, Publisher, abilities, partition_for
+from streams.engine import AppendFailed, Out, Publisher, partition_for
 from streams.errors import TopicsWrong
-from streams.settings import Settings
 from streams.topics import EVAL_SCORES, TRACE_INGESTED, named
 
 logger = logging.getLogger(__name__)
@@ -55,14 +55,11 @@ class Counts:
 class Sender:
     """The queue and the task that empties it. `offer` may be called from any thread."""
 
-    def __init__(
-        self, settings: Settings, connection: Connection, *, when_full: WhenFull, max_records: int, max_bytes: int
-    ) -> None:
-        self._settings = settings
-        self._connection = connection
+    def __init__(self, reach: Reach, *, when_full: WhenFull, max_records: int, max_bytes: int) -> None:
+        self._reach = reach
         self._when_full = when_full
         self._max_records, self._max_bytes = max_records, max_bytes
-        self._topics = named(settings.topic_names)
+        self._topics = named(reach.settings.topic_names)
         self._lock = threading.Lock()
         self._queue: deque[Encoded] = deque()
         self._queued_bytes = 0
@@ -191,15 +188,15 @@ class Sender:
                 await publisher.stop()
 
     async def _connect(self) -> tuple[Publisher, dict[str, int]]:
-        fences = (await abilities(self._connection)).fences
-        found = await admin.find(self._connection, self._settings)
+        settings, fences = self._reach.settings, await self._reach.fences()
+        found = await admin.find(self._reach.connection, settings)
         counts = {role: found[role].partitions or 0 for role in (TRACE_INGESTED, EVAL_SCORES)}
         missing = [self._topics[role].name for role, count in counts.items() if not count]
         if missing:
             raise TopicsWrong(f"there is no topic {', '.join(missing)}; `tgate topics create` or `tgate up` makes it")
         # Requests may be larger than a record's value: key, headers and framing come on top.
-        limit = self._settings.max_record_bytes + 10_000
-        return Publisher(self._connection, idempotent=fences, max_record=limit), counts
+        limit = settings.max_record_bytes + 10_000
+        return Publisher(self._reach.connection, idempotent=fences, max_record=limit), counts
 
     def _out(self, record: Encoded, counts: dict[str, int]) -> Out:
         partition = partition_for(record.key, counts[record.role])

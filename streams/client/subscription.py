@@ -12,9 +12,9 @@ from typing import Final, Generic, Self
 from aiokafka import TopicPartition
 
 from streams import reading
-from streams.engine import Offsets, abilities
+from streams.client.reach import Reach
+from streams.engine import Offsets
 from streams.reading import Kind, Place, R
-from streams.settings import Settings
 from streams.wire import Wire
 
 logger = logging.getLogger(__name__)
@@ -45,9 +45,9 @@ class Subscription(Generic[R]):
     """
 
     def __init__(
-        self, settings: Settings, wire: Wire, kind: Kind[R], key: str | None, since: Start, wanted: Callable[[R], bool]
+        self, reach: Reach, wire: Wire, kind: Kind[R], key: str | None, since: Start, wanted: Callable[[R], bool]
     ) -> None:
-        self._settings, self._wire, self._kind, self._wanted = settings, wire, kind, wanted
+        self._reach, self._wire, self._kind, self._wanted = reach, wire, kind, wanted
         self._key = None if key is None else key.encode("utf-8", "surrogatepass")
         self._since = since
         self._since_ms = _milliseconds(since)
@@ -108,8 +108,8 @@ class Subscription(Generic[R]):
         while True:
             try:
                 if begin is None:
-                    (place,) = await reading.locate(self._settings, self._kind.role, key=self._key)
-                    begin = place, await _ends(place) if self._since == Since.LATEST else None
+                    (place,) = await reading.locate(self._reach.settings, self._kind.role, key=self._key)
+                    begin = place, await _ends(place, self._reach) if self._since == Since.LATEST else None
                 self._begun.set()
                 await self._read(*begin)
             except Exception as error:  # noqa: BLE001  (the agent hears nothing, rather than an error)
@@ -141,8 +141,8 @@ class Subscription(Generic[R]):
         self.trouble = str(error) or repr(error)
 
 
-async def _ends(place: Place) -> dict[int, int]:
-    offsets = Offsets(place.connection, lists_ends=(await abilities(place.connection)).fences)
+async def _ends(place: Place, reach: Reach) -> dict[int, int]:
+    offsets = Offsets(place.connection, lists_ends=await reach.fences())
     try:
         ends = await offsets.end_offsets([TopicPartition(place.topic, number) for number in place.partitions])
     finally:

@@ -38,8 +38,14 @@ class TopicReader:
         def read(record: ConsumerRecord) -> LogRecord:
             return self._wire.read_log_record(record.value, record.offset, record.timestamp)
 
-        async for page in self._pages(SESSION_LOG):
-            yield [(record.partition, value) for record in page for value in self._try(record, read)]
+        # From its start also when it is folded from later on: the rules in force may have been recorded long before.
+        async for page in self._pages(SESSION_LOG, seek=False):
+            yield [
+                (record.partition, value)
+                for record in page
+                if self._counts(record)
+                for value in self._try(record, read)
+            ]
 
     async def candidates(self) -> AsyncIterator[list[tuple[int, CandidateRecord]]]:
         """Yield pages of (partition, record), each partition in its order."""
@@ -66,12 +72,19 @@ class TopicReader:
         async for page in self._pages(EVAL_SCORES):
             yield [value for record in page for value in self._try(record, read_score)]
 
-    async def _pages(self, role: str) -> AsyncIterator[tuple[ConsumerRecord, ...]]:
+    def _counts(self, record: ConsumerRecord) -> bool:
+        """Whether a record must be read; rules have no key."""
+        choice = self.choice
+        return record.key is None or not choice.cold or choice.covers(record.partition, record.offset, record.timestamp)
+
+    async def _pages(self, role: str, *, seek: bool = True) -> AsyncIterator[tuple[ConsumerRecord, ...]]:
         (place,) = await reading.locate(self.settings, role)
-        since = self.choice.since if self.choice.cold else None
+        since = self.choice.since if self.choice.cold and seek else None
         async with aclosing(reading.pages(place, since_ms=since)) as pages:
             async for page in pages:
-                yield page.records
+                # A page is in the order of times; a fold goes by offsets, and where the appender's clock gives the
+                # times, the two differ.
+                yield tuple(sorted(page.records, key=lambda record: (record.partition, record.offset)))
 
     def _try(self, record: ConsumerRecord, read: Callable[[ConsumerRecord], V]) -> Iterator[V]:
         try:

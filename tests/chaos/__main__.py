@@ -57,7 +57,8 @@ def _chaos(args: argparse.Namespace, directory: Path) -> dict[str, Any]:
 
 
 def _rolling(args: argparse.Namespace, directory: Path) -> dict[str, Any]:
-    with scene(args.seed, directory, args.rate) as here:
+    # The stored positions say when each partition's fold moved: all of them are needed.
+    with scene(args.seed, directory, args.rate, compacts=False) as here:
         outcomes, pauses = roll(here, say)
         unread = run.come_to_rest(here)
         checked = run.check(here)

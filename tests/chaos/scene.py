@@ -63,8 +63,11 @@ class Scene:
 
 
 @contextmanager
-def scene(seed: int, directory: Path, rate: float, **overrides: Any) -> Iterator[Scene]:
-    """A cluster of three with topics made and workers started; input has not begun."""
+def scene(seed: int, directory: Path, rate: float, *, compacts: bool = True, **overrides: Any) -> Iterator[Scene]:
+    """A cluster of three with topics made and workers started; input has not begun.
+
+    compacts: whether the changelogs are compacted while the run lasts, rather than after days.
+    """
     directory.mkdir(parents=True)
     rng = random.Random(seed)
     with apache_kafka(directory / "kafka", brokers=3) as cluster:
@@ -78,7 +81,8 @@ def scene(seed: int, directory: Path, rate: float, **overrides: Any) -> Iterator
             **overrides,
         }
         pipeline = Pipeline(cluster, "chaos", directory, **values)
-        asyncio.run(_create_changelogs(pipeline))
+        if compacts:
+            asyncio.run(_create_changelogs(pipeline))
         asyncio.run(admin.create(connection(pipeline.settings), pipeline.settings))
         fleet = Fleet(pipeline, STORES)
         try:

@@ -171,3 +171,30 @@ def test_never_into_the_stages_own_topics(live: Pipeline) -> None:
     assert result.exit_code == 2
     assert "a prefix is needed" in result.stderr
     assert set(live.topics) == set(BY_ROLE)
+
+
+def test_cold_begins_in_the_middle_under_the_rules_recorded_before(live: Pipeline) -> None:
+    """The only rules stand at the start of each partition; they hold, and nothing else from before is folded."""
+    everything = [item for item in asyncio.run(_log(live)) if ROLES[type(item)] == TURN_REPORTS]
+    middle = sorted(item.decided_at for item in everything)[len(everything) // 2]
+    replay = Replay(choice=(choice := Choice(since=middle, cold=True)), topic=live.topics["session-log"].name)
+    found: list[Output] = []
+
+    async def take(_: int, outputs: Sequence[Output]) -> None:
+        found.extend(outputs)
+
+    asyncio.run(replay_log(TopicReader(live.settings, choice), [replay], take, lambda _: None))
+    assert (len(replay.rules), replay.left_out) == (1, 0)
+    assert len(replay.states) < len({item.session_id for item in everything})
+    reports = [item for item in found if ROLES[type(item)] == TURN_REPORTS]
+    assert {item.turn_id for item in reports} <= {item.turn_id for item in everything if item.decided_at >= middle}
+
+
+def test_calibration_from_the_log_is_that_of_the_inputs(live: Pipeline, tmp_path: Path) -> None:
+    """One trace a turn, every score in time: the gate's sweep is the same from the log, the topics and live reports."""
+    labels = ROOT / "examples" / "recording" / "labels.json"
+    args = ("--labels", str(labels), "--json")
+    of_log = _tgate(live, "calibrate", *args).stdout
+    of_inputs = _tgate(live, "calibrate", "--from", "inputs", *args, "-s", "tier1_metrics=task_completion").stdout
+    gate = [[line for line in text.splitlines() if '"kind":"gate"' in line] for text in (of_log, of_inputs)]
+    assert gate[0] == gate[1] != []
