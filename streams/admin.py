@@ -53,9 +53,7 @@ def topic_config(topic: Topic, settings: Settings) -> dict[str, str]:
     return config
 
 
-async def create(
-    connection: Connection, settings: Settings, roles: Collection[str] = BY_ROLE.keys()
-) -> dict[str, str]:
+async def create(connection: Connection, settings: Settings, roles: Collection[str] = BY_ROLE.keys()) -> dict[str, str]:
     """Create every topic that is missing; returns topic name -> `created`, `exists` or what the broker refused."""
     wanted = [
         NewTopic(

@@ -130,7 +130,9 @@ class PartitionMetrics:
             "When the position last moved, or when reading began, in seconds since 1970.",
         )
         self.stalled = _by_partition(
-            registry, "tgate_partition_stalled", "1 while records wait and none was dealt with for stall_warn_s; else 0."
+            registry,
+            "tgate_partition_stalled",
+            "1 while records wait and none was dealt with for stall_warn_s; else 0.",
         )
         self.recovery_seconds = Gauge(
             "tgate_recovery_seconds",

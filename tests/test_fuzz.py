@@ -103,13 +103,14 @@ def test_malformed_records(name, fields):
     fold = LogFold(0, PartitionState(), {}.get)
     fold.apply(LogRecord(0, 0, Rules(percentile_window=3, adaptive_threshold=True)))
     came: Counter[str] = Counter()
+    silent = 0
     for offset in range(1, RECORDS + 1):
         odd = chance.random() < 0.5
         value = of_odd_values(chance, fields) if odd else of_damaged_bytes(chance, chance.choice(sound))
         try:
             found = read(value, chance.choice([b"s1", None, b"\xff"]), offset)
         except InvalidRecord as refused:
-            assert str(refused), value
+            silent += not str(refused)
             came[type(refused).__name__] += 1
             continue
         came["accepted"] += 1
@@ -127,5 +128,6 @@ def test_malformed_records(name, fields):
     for state in fold.flush()[0].values():
         encode_state(state)
     assert came.total() == RECORDS
+    assert not silent
     assert came["accepted"] > RECORDS // 20
     assert {"InvalidValue", "SchemaMismatch", "UnknownFormat"} <= came.keys()

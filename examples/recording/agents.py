@@ -132,9 +132,7 @@ class Derailed(Agent):
         wanted = [id(thing) for pair in goal_objects(env) for thing in pair]
         cells = [(x, y) for x in range(env.width) for y in range(env.height)]
         things = [env.grid.get(*cell) for cell in cells]
-        others = [
-            thing for thing in things if thing and thing.can_pickup() and id(thing) not in wanted
-        ]
+        others = [thing for thing in things if thing and thing.can_pickup() and id(thing) not in wanted]
         free = [cell for cell, thing in zip(cells, things, strict=True) if thing is None]
         bot.stack.append(DropSubgoal(bot))
         bot.stack.append(GoNextToSubgoal(bot, self.chance.choice(free)))

@@ -32,11 +32,7 @@ def goal_objects(env: Any) -> list[tuple[Any, Any]]:
         pairs = product(instr.desc.obj_set, [None])
     else:
         pairs = product(instr.desc_move.obj_set, instr.desc_fixed.obj_set)
-    return [
-        (move, fixed)
-        for move, fixed in pairs
-        if _exists(env, move) and (fixed is None or _exists(env, fixed))
-    ]
+    return [(move, fixed) for move, fixed in pairs if _exists(env, move) and (fixed is None or _exists(env, fixed))]
 
 
 def _exists(env: Any, thing: Any) -> bool:

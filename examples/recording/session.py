@@ -96,9 +96,7 @@ class Session:
             )
         return spans, steps
 
-    def _announce(
-        self, before: View, steps: list[Step], spans: list[dict[str, Any]], started_at: int
-    ) -> None:
+    def _announce(self, before: View, steps: list[Step], spans: list[dict[str, Any]], started_at: int) -> None:
         """Add the trace's line."""
         ended_at = self.clock.spend(10, 40)
         took = ", ".join(step.action for step in steps)
