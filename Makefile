@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready-user
 READY_DEV := $(VENV)/.ready-dev
 
-.PHONY: help setup dev demo test check format lint types contracts docs lock clean
+.PHONY: help setup dev demo test check format lint types contracts docs chaos chaos-report lock clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is
@@ -53,6 +53,12 @@ contracts: $(READY_DEV)
 
 docs: $(READY_DEV)  ## Write the reference pages from the code
 	@$(BIN)/python docs/generate.py
+
+chaos: $(READY_DEV)  ## Faults under load on three Apache Kafka brokers: make chaos SEED=1
+	@$(BIN)/python -m tests.chaos --seed $(or $(SEED),1) --faults $(or $(FAULTS),40)
+
+chaos-report: $(READY_DEV)
+	@$(BIN)/python benchmarks/chaos/report.py
 
 lock: $(READY_DEV)  ## Write constraints.txt from what is installed
 	@$(BIN)/python -m pip freeze --exclude-editable > constraints.txt && $(BIN)/python -m pip list --format=freeze | grep '^pip==' >> constraints.txt

@@ -8,13 +8,15 @@ from typing import Any, Final
 
 import faust
 import structlog
+from aiokafka.errors import KafkaError
 
-from streams.app import build, prepare
+from streams.app import Ready, build, prepare
 from streams.errors import TgateError
 from streams.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+START_TRIES, START_PAUSE_S = 5, 1.0
 EXIT_CRASHED: Final = 1
 EXIT_INTERRUPTED: Final = 130
 STOP_S: Final = 60.0
@@ -81,8 +83,19 @@ def run(settings: Settings, on_ready: Callable[[], None]) -> int:
         KafkaError: no broker answers.
         UnreadableState: a stored state cannot be read by this version; the worker has stopped.
     """
-    ready = asyncio.run(prepare(settings))
+    ready = asyncio.run(_prepared(settings))
     return run_app(lambda: build(settings, ready), on_ready)
+
+
+async def _prepared(settings: Settings) -> Ready:
+    """Prepare; a broker that does not answer is asked again for a while: another of its cluster may, or it comes back."""
+    for attempt in range(1, START_TRIES):
+        try:
+            return await prepare(settings)
+        except (KafkaError, TimeoutError) as error:
+            log.warning("broker_away", error=str(error) or repr(error), attempt=attempt, hint="asking again")
+            await asyncio.sleep(START_PAUSE_S)
+    return await prepare(settings)
 
 
 def run_app(make: Callable[[], faust.App], on_ready: Callable[[], None]) -> int:

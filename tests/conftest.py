@@ -1,6 +1,7 @@
 """Which broker the tests run on, and the last lines that say so."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "broker: uses the broker that --broker names")
+    config.pluginmanager.register(Collected())
     config.addinivalue_line("markers", "kafka: needs Apache Kafka; runs with --broker kafka only")
 
 
@@ -42,8 +44,26 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 BROKER = pytest.StashKey[str]()
+SEEN: set[str] = set()
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    name = config.stash.get(BROKER, "none was used")
-    terminalreporter.write_line(f"broker of the shared fixture: {name}")
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    name = session.config.stash.get(BROKER, None)
+    if name is None:
+        return
+    SEEN.add(name)
+    if hasattr(session.config, "workeroutput"):  # one of several processes: it tells the one that prints
+        session.config.workeroutput["broker"] = name
+
+
+class Collected:
+    """Hears which broker each process of a parallel run used."""
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        if name := getattr(node, "workeroutput", {}).get("broker"):
+            SEEN.add(name)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"broker of the shared fixture: {', '.join(sorted(SEEN)) or 'none was used'}")

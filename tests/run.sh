@@ -11,7 +11,8 @@ run() { # run NAME PYTEST-ARGUMENTS...
   local name=$1
   shift
   echo "== $name"
-  if "$bin/pytest" -q "$@"; then
+  # Most tests wait for brokers and workers most of the time: several go on at once, each process with a broker of its own.
+  if "$bin/pytest" -q --numprocesses "${PROCESSES:-3}" --dist loadfile "$@"; then
     said+=("$name: passed")
   else
     said+=("$name: FAILED")

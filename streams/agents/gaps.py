@@ -58,6 +58,12 @@ def _entry(gap: Gap) -> JournalEntry:
         turn_id=None,
         trace_id=None,
         metric=None,
-        detail=f"{gap.tp.topic}-{gap.tp.partition} offsets {gap.start} to {gap.stop - 1}: {gap.cause.value}",
+        detail=f"{gap.tp.topic}-{gap.tp.partition} {_offsets(gap)}: {gap.cause.value}",
         time=time.time_ns() // 1_000_000,
     )
+
+
+def _offsets(gap: Gap) -> str:
+    if gap.stop > gap.start:
+        return f"offsets {gap.start} to {gap.stop - 1}"
+    return f"wanted offset {gap.start}, read on from {gap.stop}"

@@ -21,7 +21,7 @@ p { margin: 6px 0; } .quiet { color: #667085; }
 .tile { background: #fff; border-radius: 6px; padding: 10px 18px; min-width: 96px; }
 .tile b { display: block; font-size: 22px; }
 figure { background: #fff; border-radius: 6px; padding: 14px; margin: 12px 0; }
-figure svg { width: 100%; height: auto; display: block; } figcaption { color: #475467; font-size: 13px; margin-top: 6px; }
+figure svg { max-width: 100%; height: auto; display: block; } figcaption { color: #475467; font-size: 13px; margin-top: 6px; }
 .wide { overflow-x: auto; background: #fff; border-radius: 6px; padding: 6px 14px; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; } th { text-align: left; color: #475467; font-weight: 600; }
 th, td { padding: 5px 10px 5px 0; border-bottom: 1px solid #eaecf0; white-space: nowrap; vertical-align: bottom; }

@@ -23,6 +23,7 @@ RULE_COLOURS: Final = {
     "percentile": "#7f9c3b",
     "deadline": "#555555",
 }
+TICKS: Final = (2, 3, 5, 10, 20, 50, 100, 200, 300)
 STYLE: Final[dict[Any, Any]] = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -163,7 +164,7 @@ def trade_off(gate: GateFinding, others: Iterable[RuleFinding]) -> Picture:
         axes.set_xscale("symlog", linthresh=10)
         axes.set(xlabel="false alarms per 1,000 traces of good sessions", ylabel="recall (share of failed sessions)")
         axes.set(xlim=(-0.6, None), ylim=(-0.03, 1.04))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        _plain_numbers(axes)
         figure.legend(fontsize=8, loc="outside right center")
 
     caption = (
@@ -171,6 +172,12 @@ def trade_off(gate: GateFinding, others: Iterable[RuleFinding]) -> Picture:
         "Up and to the left is better, and darker is earlier; lines are other rules at their best."
     )
     return Picture("trade-off", caption, drawn(draw, 11, 4.4))
+
+
+def _plain_numbers(axes: Any) -> None:
+    """A logarithmic axis writes its numbers as formulas, which are off here."""
+    axes.minorticks_off()
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
 
 
 def _draw_settings(figure: Figure, axes: Any, gate: GateFinding) -> None:
@@ -246,7 +253,9 @@ def notices_by_setting(gate: GateFinding) -> Picture:
             )
         axes.plot(now.window, gate.evidence.per_1000[CURRENT], "o", color=IN_FORCE, markersize=9, label="in force")
         axes.set_xscale("log")
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        longest = max(setting.window for _, setting in mine)
+        axes.set_xticks([window for window in TICKS if window <= longest], minor=False)
+        _plain_numbers(axes)
         axes.set(xlabel="gate_window (traces)", ylabel="notices per 1,000 traces", ylim=(0, None))
         axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.01, 0.5))
 

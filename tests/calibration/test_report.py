@@ -60,6 +60,7 @@ def test_one_file_that_fetches_nothing(*, labeled: bool) -> None:
     assert all(reference.startswith(("#", "data:image/png;base64,")) for reference in parsed.references)
     assert "url(http" not in text
     assert "gate_window = 3" in text
+    assert "mathdefault" not in text
     names = {picture.name for picture in pictures(result)}
     expected = {"trade-off", "lead-time"} if labeled else {"notices"}
     assert names == expected | {"sessions-m", "metric-m"}
