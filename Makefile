@@ -28,7 +28,7 @@ $(READY): $(BIN)/python pyproject.toml constraints.txt
 
 $(READY_DEV): $(READY)
 	@echo "Setting up the development tools (once) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[embedded,rocksdb]' --group dev
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[embedded,rocksdb,calibration]' --group dev
 	@touch $@
 
 demo: $(READY)  ## Watch recorded sessions of real agents raise notices

@@ -128,7 +128,7 @@ def problems(
             shown = ", ".join(f"{name} {count}" for name, count in counts.items() if count is not None)
             said.append(
                 f"partition counts differ: {shown}; state is kept by partition, so counts cannot change: "
-                f"replay into new topics with the new count"
+                f"set the old counts again, or start over with other topic_names and another app_id"
             )
     for item in found.values():
         said += _wrong_configs(item.topic, configs_by_name.get(item.topic.name, {}))
