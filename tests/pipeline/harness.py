@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,13 +52,15 @@ class Pipeline:
         answers = asyncio.run(admin.create(connection(self.settings), self.settings))
         assert set(answers.values()) == {"created"}
 
-    def start_worker(self, module: str = "streams", **overrides: Any) -> subprocess.Popen[bytes]:
+    def start_worker(
+        self, module: str = "streams", arguments: Sequence[str] = ("worker",), **overrides: Any
+    ) -> subprocess.Popen[bytes]:
         """Start a worker process and return it; its log stands in the test's directory."""
         values = {**self.overrides, **overrides}
         environ = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         environ |= {PREFIX + name.upper(): _text(value) for name, value in values.items()}
         with (self.directory / f"worker-{len(self.workers)}.log").open("wb") as log:
-            command = [sys.executable, "-m", module, "worker"]
+            command = [sys.executable, "-m", module, *arguments]
             worker = subprocess.Popen(command, env=environ, stdout=log, stderr=subprocess.STDOUT)
         self.workers.append(worker)
         return worker

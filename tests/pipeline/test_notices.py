@@ -147,3 +147,12 @@ def test_recorded_sessions_over_a_restart(broker: RunningBroker, tmp_path: Path,
         assert counts["turn-reports"] == traces
         assert counts["notices"] > 0
         assert counts["needs-human"] > 0
+
+
+def test_faust_command_line_runs_the_same_worker(broker: RunningBroker, tmp_path: Path) -> None:
+    with pipeline(broker, "by-faust", tmp_path, tier1_metrics="task_completion") as running:
+        worker = running.start_worker(module="faust", arguments=("-A", "streams", "worker", "--without-web"))
+        running.publish(story("good", 0.6, 0.2))
+        running.wait_settled(2)
+        assert len(running.values("notices")) == 1
+        assert running.stop_worker(worker) == 0
