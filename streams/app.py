@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import faust
+from aiokafka.errors import KafkaError
 from faust.types import TP
 
 from streams import admin, tables
@@ -31,6 +32,7 @@ from streams.engine import (
     faust_app,
 )
 from streams.engine.tuning import DEVELOPMENT
+from streams.errors import TgateError
 from streams.health import Health
 from streams.metrics import STAGES, Metrics
 from streams.security import connection
@@ -160,5 +162,10 @@ def __getattr__(name: str) -> Any:
     """Make `app` when Faust asks for it: `faust -A streams worker` reads the settings as tgate does."""
     if name != "app":
         raise AttributeError(name)
-    settings = load().settings
-    return build(settings, asyncio.run(prepare(settings)))
+    try:
+        settings = load().settings
+        return build(settings, asyncio.run(prepare(settings)))
+    except (KafkaError, TgateError) as error:
+        raise SystemExit(
+            f"faust -A streams: {error or type(error).__name__}; it asks the broker before it starts"
+        ) from None

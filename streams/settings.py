@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
+from streams.allowed import allowed
 from streams.core.rules import Rules
 from streams.errors import BadSettings
 from streams.topics import BY_ROLE
@@ -32,6 +33,7 @@ def _mapping(value: Any) -> Any:
 
 Name = Annotated[str, Field(min_length=1, max_length=256)]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_names), Field(max_length=16)]
+Address = Annotated[str, Field(pattern=r"^[^\s,]+:[0-9]{1,5}$")]
 Share = Annotated[float, Field(ge=0, le=1)]
 Seconds = Annotated[float, Field(ge=0, le=31_536_000)]
 Thresholds = Annotated[dict[Name, Share], BeforeValidator(_mapping)]
@@ -46,7 +48,9 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
     # What decides: see core/rules.py. Changing one of these changes the rules hash.
-    tier1_metrics: Names = Field(Rules.tier1_metrics, description="metrics asked for on every new trace of a turn")
+    tier1_metrics: Annotated[Names, Field(min_length=1)] = Field(
+        Rules.tier1_metrics, description="metrics asked for on every new trace of a turn"
+    )
     tier2_metrics: Names = Field(
         Rules.tier2_metrics, description="metrics asked for on a turn's last trace after the gate fired"
     )
@@ -155,7 +159,7 @@ class Settings(BaseModel):
     )
 
     # Kafka
-    bootstrap_servers: Annotated[tuple[Name, ...], BeforeValidator(_names), Field(min_length=1)] = Field(
+    bootstrap_servers: Annotated[tuple[Address, ...], BeforeValidator(_names), Field(min_length=1)] = Field(
         ("127.0.0.1:9092",), description="brokers as HOST:PORT, comma-separated"
     )
     app_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = Field(
@@ -344,4 +348,5 @@ def _explain(item: Any, sources: Mapping[str, str]) -> str:
     if item["type"] == "extra_forbidden":
         return f"{place} ({source}): there is no such setting; `tgate settings` lists them"
     shown = "(hidden)" if "password" in name else repr(item["input"])[:200]
-    return f"{place} = {shown} ({source}): {message}"
+    may_be = allowed(Settings.model_json_schema()["properties"][name])
+    return f"{place} = {shown} ({source}): {message}; allowed: {may_be}"

@@ -8,7 +8,19 @@ from pathlib import Path
 from streams.settings import Settings
 from streams.topics import BY_ROLE
 
-OTHER_WORDS = {"session_id", "trace_id", "needs_human", "thread_id", "group_id", "timed_out", "flush_s"}
+OTHER_WORDS = {
+    "started_at",
+    "score_id",
+    "ends_turn",
+    "task_completion",
+    "session_id",
+    "trace_id",
+    "needs_human",
+    "thread_id",
+    "group_id",
+    "timed_out",
+    "flush_s",
+}
 ROOT = Path(__file__).parents[1]
 
 

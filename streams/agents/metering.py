@@ -6,11 +6,14 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import prometheus_client
+import structlog
 
 from streams.agents.outbox import Output
 from streams.core.model import EvalCase, EvalRequest, JournalEntry, JournalKind, NeedsHuman, Notice, Report, TurnSettled
 from streams.engine import Batch, Recovery, Revoked
 from streams.metrics import Metrics, OutputMetrics
+
+log = structlog.get_logger(__name__)
 
 Handle = Callable[[Batch], Awaitable[None]]
 Kind = tuple[prometheus_client.Counter, tuple[str, ...]]
@@ -52,9 +55,23 @@ class Tally:
         self._seen[self._metrics.dead_letters, (self._stage, type(error).__name__)] += 1
 
     def count(self) -> None:
-        """Add what was noted to the metrics: everything is acknowledged."""
+        """Add what was noted to the metrics, and warn of what a person should know: everything is acknowledged."""
+        self._warn()
         for (counter, labels), times in self._seen.items():
             (counter.labels(*labels) if labels else counter).inc(times)
+
+    def _warn(self) -> None:
+        """One line a batch at most, and none for a batch that has nothing to tell."""
+        known = self._metrics
+        refused = {labels[1]: times for (counter, labels), times in self._seen.items() if counter is known.dead_letters}
+        if refused:
+            log.warning("dead_letters", stage=self._stage, **refused, hint="`tgate dlq list` says why")
+        if tripped := self._seen.get((known.needs_human, ())):
+            log.warning(
+                "breaker_tripped",
+                projects=tripped,
+                hint="`tgate needs-human` says which, `tgate breaker reset` ends it",
+            )
 
 
 class Meter:

@@ -1,6 +1,7 @@
 """The command `tgate`: the only place of this package that prints."""
 
 import importlib
+import logging
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -100,4 +101,9 @@ def cli() -> None:
 
 def main() -> None:
     """Run tgate with the arguments of the process."""
-    sys.exit(cli.main(prog_name="tgate", standalone_mode=True))
+    # What the client library thinks of a broker that is away is said in a sentence of ours instead.
+    logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    try:
+        cli.main(prog_name="tgate", standalone_mode=True)
+    except KeyboardInterrupt:
+        sys.exit(failures.INTERRUPTED)

@@ -10,6 +10,7 @@ import orjson
 from pydantic import SecretStr
 from rich.text import Text
 
+from streams.allowed import allowed
 from streams.cli.invocation import Invocation, common, pass_invocation
 from streams.cli.manual import examples
 from streams.cli.output import as_json_option, clean, say, say_json, show, table
@@ -83,31 +84,6 @@ def _shown(value: Any) -> Any:
 
 def _json_value(value: Any) -> Any:
     return orjson.loads(orjson.dumps(value, default=str))
-
-
-def allowed(schema: dict[str, Any]) -> str:
-    """Say in words what a JSON schema lets through."""
-    if options := schema.get("anyOf"):
-        return " or ".join(allowed(option) for option in options)
-    if choices := schema.get("enum"):
-        return ", ".join(str(choice) for choice in choices)
-    kind = str(schema.get("type"))
-    if kind in {"integer", "number"}:
-        return _range("whole number" if kind == "integer" else "number", schema)
-    if kind == "array":
-        return f"list of {allowed(schema['items'])}"
-    if kind == "object":
-        return f"table of {allowed(schema.get('additionalProperties', {}))}"
-    named = {"boolean": "true, false", "null": "none"}
-    return named.get(kind) or ("path" if schema.get("format") == "path" else "text")
-
-
-def _range(kind: str, schema: dict[str, Any]) -> str:
-    low, above, high = schema.get("minimum"), schema.get("exclusiveMinimum"), schema.get("maximum")
-    low_text = f"{low:,}" if low is not None else f"above {above:,}" if above is not None else None
-    if low_text is None:
-        return kind
-    return f"{low_text} to {high:,}" if high is not None else f"{kind}, {low_text} or more"
 
 
 def _text(value: Any) -> str:

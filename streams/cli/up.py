@@ -1,12 +1,15 @@
 """tgate up: a broker, the topics and a worker in one terminal."""
 
 import asyncio
+import os
 import signal
+import socket
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Literal, NoReturn
+from typing import Final, Literal, NoReturn
 
 import click
 from rich.text import Text
@@ -21,6 +24,9 @@ from streams.cli.worker import say_ready
 from streams.errors import TopicsWrong
 from streams.security import connection
 from streams.settings import Settings
+
+SILENT_LOOKS: Final = 3
+"""So many seconds without a connection mean that the broker has ended."""
 
 Broker = Literal["embedded", "kafka"]
 
@@ -61,19 +67,27 @@ def command(invocation: Invocation, broker: Broker | None, port: int | None, dir
     if broker and "bootstrap_servers" in invocation.overrides:
         raise click.UsageError("--broker starts a broker and --bootstrap names one that runs: choose one of them")
     telemetry.configure(invocation.loaded.settings)
+    lost = threading.Event()
     try:
         with _terminating_like_ctrl_c(), ExitStack() as stack:
-            settings = _settings(stack, invocation, broker, port, directory)
+            settings = _settings(stack, invocation, broker, port, directory, lost)
             code = _work(stack, settings)
     except KeyboardInterrupt:
         # Ctrl-C before the worker could take it: the blocks have ended what they started.
         code = 0
+    if lost.is_set():
+        raise SystemExit(1)
     note("ended" if code == 0 else Text("the worker crashed; the lines above say why", "red"))
     raise SystemExit(code)
 
 
 def _settings(
-    stack: ExitStack, invocation: Invocation, broker: Broker | None, port: int | None, directory: Path
+    stack: ExitStack,
+    invocation: Invocation,
+    broker: Broker | None,
+    port: int | None,
+    directory: Path,
+    lost: threading.Event,
 ) -> Settings:
     """Start a broker, unless one is named, and return the settings that lead to it."""
     named = invocation.loaded.sources["bootstrap_servers"] not in ("default", str(ADDRESS_FILE))
@@ -84,6 +98,7 @@ def _settings(
         note("starting Apache Kafka, which takes some seconds ...")
     started: RunningBroker = stack.enter_context(apache_kafka(directory, port) if broker == "kafka" else embedded(port))
     note(("broker", "green"), f": {started.describe()}")
+    stack.enter_context(_watched(started, lost))
     ours = {"bootstrap_servers": tuple(started.bootstrap.split(",")), "security_protocol": "PLAINTEXT"}
     return invocation.settings.model_copy(update=ours)
 
@@ -116,7 +131,7 @@ def _say_next(address: str, *, found_by_others: bool) -> None:
     note("\nTry next, ", where if found_by_others else "in another terminal", ":")
     for line in (
         f"tgate notices --follow{option}",
-        f"tgate publish{option} sessions.jsonl.gz",
+        f"tgate publish{option} examples/three_sessions.jsonl",
         """echo '{"session_id": "s1", "trace_id": "t1"}' | tgate publish -""" + option,
         """echo '{"session_id": "s1", "trace_id": "t1", "name": "task_completion", "value": 0.4}' | tgate publish -"""
         + option,
@@ -124,6 +139,35 @@ def _say_next(address: str, *, found_by_others: bool) -> None:
     ):
         note("  ", (line, "cyan"))
     note("")
+
+
+@contextmanager
+def _watched(broker: RunningBroker, ended: threading.Event) -> Iterator[None]:
+    """Say so and stop when the broker that we started ends by itself: there is nothing to wait for."""
+    done = threading.Event()
+    host, port = broker.bootstrap.split(",")[0].rsplit(":", 1)
+
+    def look() -> None:
+        silent = 0
+        while not done.wait(1.0):
+            try:
+                socket.create_connection((host, int(port)), 5.0).close()
+                silent = 0
+            except OSError:
+                silent += 1
+            if silent == SILENT_LOOKS:
+                ended.set()
+                gone = "; what it held is gone" if broker.forgets else ""
+                note(Text(f"the broker on {broker.bootstrap} has ended{gone}. Start again with `tgate up`", "red"))
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+
+    thread = threading.Thread(target=look, name="broker watch", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
 
 
 @contextmanager

@@ -40,7 +40,7 @@ _DECISIONS: Final[Mapping[str, str]] = {
     Decision.POSTED_AGAIN: "the same problem as before, and its cooldown has run out",
     Decision.UNCHANGED: "no notice: the problem is known already, and is told once until it has gone",
     Decision.QUIET: "no notice: nothing was found",
-    Decision.RECOVERED: "no notice: the problem of the turn before has gone",
+    Decision.RECOVERED: "no notice: this turn raised nothing, where the turn before did (the gate counts anew after it fired)",
     Decision.PENDING: "no notice: no score has a value, so nothing was learned",
     Decision.SHADOW: "no notice: observe_only is on; it would have been posted",
 }

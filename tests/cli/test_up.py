@@ -152,3 +152,14 @@ def _assert_silent(address: str) -> None:
     host, _, port = address.partition(":")
     with socket.socket() as probe:
         assert probe.connect_ex((host, int(port))) != 0
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the broker in /proc")
+def test_a_broker_that_ends_by_itself_ends_up(up: subprocess.Popen[str]) -> None:
+    """There is nothing to wait for: it says so, and the exit code is that of a failure."""
+    _read_until(up, "tgate session show s1")
+    children = Path(f"/proc/{up.pid}/task/{up.pid}/children").read_text().split()
+    (broker,) = (pid for pid in children if b"tansu" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(int(broker), signal.SIGKILL)
+    _read_until(up, "has ended; what it held is gone")
+    assert up.wait(PATIENCE_S) == 1
