@@ -1,5 +1,6 @@
 """Which broker the tests run on, and the last lines that say so."""
 
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell that runs the tests in the background has them ignore these, and so would every process they start.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     config.addinivalue_line("markers", "broker: uses the broker that --broker names")
     config.pluginmanager.register(Collected())
     config.addinivalue_line("markers", "kafka: needs Apache Kafka; runs with --broker kafka only")
