@@ -186,7 +186,7 @@ def test_cold_begins_in_the_middle_under_the_rules_recorded_before(live: Pipelin
     asyncio.run(replay_log(TopicReader(live.settings, choice), [replay], take, lambda _: None))
     assert (len(replay.rules), replay.left_out) == (1, 0)
     reports = [item for item in found if ROLES[type(item)] == TURN_REPORTS]
-    assert 0 < len(reports) < len(everything)
+    assert len(reports) < len(everything)
     assert {item.turn_id for item in reports} <= {item.turn_id for item in everything if item.decided_at >= middle}
 
 

@@ -37,7 +37,7 @@ def test_recovery_waits_for_a_transaction_marker(plain: Found) -> None:
 def test_counts_are_too_high_after_a_kill(plain: Found) -> None:
     """Upstream 158 is near; faust-streaming 0.15.3: store and changelog are ahead of the committed offset.
 
-    At times it does not come back at all from what the killed process left; 50 is what would be right.
+    Mostly the count is too high, at times too low, and at times it does not come back at all; 50 would be right.
     """
     found = plain("counts")
-    assert found is None or found["counted"] > 50
+    assert found is None or found["counted"] != 50
