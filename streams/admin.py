@@ -1,10 +1,14 @@
 """Topics on the broker: created as the settings say, listed, and checked against what the stages rely on."""
 
+import asyncio
 from collections.abc import Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.protocol.api import Response
+from aiokafka.protocol.metadata import MetadataRequest
 
 from streams.engine.connection import Connection
 from streams.errors import TopicsWrong
@@ -24,6 +28,8 @@ from streams.topics import (
 )
 
 ALREADY_EXISTS = 36
+CREATED = "created"
+KNOWN_WITHIN_S = 30.0
 MAX_DEAD_LETTER_BYTES = 32 * 1024 * 1024
 """A dead letter holds the whole of what could not be taken, also when that was its size."""
 SAME_COUNTS = ((SESSION_LOG, (TRACES, EVAL_REQUESTS, SESSION_STATES)), (NOTICE_CANDIDATES, (BREAKER_STATES,)))
@@ -54,7 +60,11 @@ def topic_config(topic: Topic, settings: Settings) -> dict[str, str]:
 
 
 async def create(connection: Connection, settings: Settings, roles: Collection[str] = BY_ROLE.keys()) -> dict[str, str]:
-    """Create every topic that is missing; returns topic name -> `created`, `exists` or what the broker refused."""
+    """Create every topic that is missing, and wait until every broker knows the new ones.
+
+    Returns:
+        topic name -> `created`, `exists` or what the broker refused.
+    """
     wanted = [
         NewTopic(
             topic.name,
@@ -69,13 +79,38 @@ async def create(connection: Connection, settings: Settings, roles: Collection[s
     await client.start()
     try:
         answer = await client.create_topics(wanted)
+        results = {name: _outcome(code, *rest) for name, code, *rest in answer.topic_errors}
+        with suppress(TimeoutError):
+            async with asyncio.timeout(KNOWN_WITHIN_S):
+                await _known_everywhere(client, [name for name, outcome in results.items() if outcome == CREATED])
     finally:
         await client.close()
-    results = {}
-    for name, code, *rest in answer.topic_errors:
-        refused = f"refused: {rest[0] if rest and rest[0] else f'error {code}'}"
-        results[name] = "created" if code == 0 else "exists" if code == ALREADY_EXISTS else refused
     return results
+
+
+def _outcome(code: int, message: str | None = None) -> str:
+    if code in (0, ALREADY_EXISTS):
+        return "exists" if code else CREATED
+    return f"refused: {message or f'error {code}'}"
+
+
+async def _known_everywhere(client: AIOKafkaAdminClient, names: list[str]) -> None:
+    """Return when each broker names a leader of each partition.
+
+    The controller answers when it has decided; brokers follow, under load seconds later, and until then they
+    say that there is no such topic.
+    """
+    cluster = client._client.cluster  # noqa: SLF001  (the admin client offers no request to a given broker)
+    for broker in cluster.brokers() if names else ():
+        while not _led(await client._send_request_to_node(broker.nodeId, MetadataRequest(names))):  # noqa: ASYNC110, SLF001  (a poll)
+            await asyncio.sleep(0.05)
+
+
+def _led(answer: Response) -> bool:
+    return all(
+        not topic["error_code"] and topic["partitions"] and all(part["leader"] >= 0 for part in topic["partitions"])
+        for topic in answer.to_object()["topics"]
+    )
 
 
 async def find(connection: Connection, settings: Settings) -> dict[str, Found]:
