@@ -5,10 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from streams.settings import Settings
-
-yaml = pytest.importorskip("yaml", reason="PyYAML is in the dependency group dev")
 
 INFRA = Path(__file__).parents[1] / "infra"
 

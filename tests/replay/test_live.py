@@ -4,7 +4,9 @@ import asyncio
 import gzip
 import json
 import secrets
+import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -32,18 +34,39 @@ SETTINGS = {
 }
 
 
+@dataclass(frozen=True)
+class Live:
+    """A pipeline that has seen the first recorded sessions, with a pause in which everything was decided."""
+
+    pipeline: Pipeline
+    pause: int
+    """Its time, Unix milliseconds."""
+    later: int
+    """Turns after it."""
+
+
 @pytest.fixture(scope="module")
-def live(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pipeline]:
-    """A pipeline that has seen the first recorded sessions, its worker still there."""
+def run(broker: RunningBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Live]:
     with gzip.open(ROOT / "examples" / "recording" / "sessions.jsonl.gz", "rt") as recording:
         lines = [json.loads(line) for line in islice(recording, 900)]
+    traces = [number for number, line in enumerate(lines) if "score_id" not in line]
+    half = len(traces) // 2
     name = f"replay-{secrets.token_hex(4)}"
     with pipeline(broker, name, tmp_path_factory.mktemp("live"), **SETTINGS) as running:
         worker = running.start_worker()
-        running.publish(lines)
-        running.wait_settled(sum("score_id" not in line for line in lines))
+        running.publish(lines[: traces[half]])
+        running.wait_settled(half)
+        time.sleep(0.01)  # log records carry whole milliseconds
+        pause = round(time.time() * 1000)
+        running.publish(lines[traces[half] :])
+        running.wait_settled(len(traces))
         assert running.stop_worker(worker) == 0
-        yield running
+        yield Live(running, pause, len(traces) - half)
+
+
+@pytest.fixture
+def live(run: Live) -> Pipeline:
+    return run.pipeline
 
 
 async def _log(live: Pipeline, choice: Choice = EVERYTHING) -> list[Output]:
@@ -173,11 +196,10 @@ def test_never_into_the_stages_own_topics(live: Pipeline) -> None:
     assert set(live.topics) == set(BY_ROLE)
 
 
-def test_cold_begins_in_the_middle_under_the_rules_recorded_before(live: Pipeline) -> None:
+def test_cold_begins_in_the_middle_under_the_rules_recorded_before(live: Pipeline, run: Live) -> None:
     """The only rules stand at the start of each partition; they hold, and nothing else from before is folded."""
     everything = [item for item in asyncio.run(_log(live)) if ROLES[type(item)] == TURN_REPORTS]
-    middle = sorted(item.decided_at for item in everything)[len(everything) // 2]
-    replay = Replay(choice=(choice := Choice(since=middle, cold=True)), topic=live.topics["session-log"].name)
+    replay = Replay(choice=(choice := Choice(since=run.pause, cold=True)), topic=live.topics["session-log"].name)
     found: list[Output] = []
 
     async def take(_: int, outputs: Sequence[Output]) -> None:
@@ -186,8 +208,9 @@ def test_cold_begins_in_the_middle_under_the_rules_recorded_before(live: Pipelin
     asyncio.run(replay_log(TopicReader(live.settings, choice), [replay], take, lambda _: None))
     assert (len(replay.rules), replay.left_out) == (1, 0)
     reports = [item for item in found if ROLES[type(item)] == TURN_REPORTS]
-    assert len(reports) < len(everything)
-    assert {item.turn_id for item in reports} <= {item.turn_id for item in everything if item.decided_at >= middle}
+    later = [item.turn_id for item in everything if item.decided_at >= run.pause]
+    assert len(later) == run.later
+    assert sorted(item.turn_id for item in reports) == sorted(later)
 
 
 def test_calibration_from_the_log_is_that_of_the_inputs(live: Pipeline, tmp_path: Path) -> None:
