@@ -17,7 +17,12 @@ from streams.settings import Settings
 from streams.topics import (
     BREAKER_STATES,
     BY_ROLE,
+    EVAL_LOG,
+    EVAL_REQUEST_STATES,
     EVAL_REQUESTS,
+    EVAL_RUN_STATES,
+    EVAL_SIGNAL_STATES,
+    EVAL_TRACE_STATES,
     NOTICE_CANDIDATES,
     SESSION_LOG,
     SESSION_STATES,
@@ -32,7 +37,14 @@ CREATED = "created"
 KNOWN_WITHIN_S = 30.0
 MAX_DEAD_LETTER_BYTES = 32 * 1024 * 1024
 """A dead letter holds the whole of what could not be taken, also when that was its size."""
-SAME_COUNTS = ((SESSION_LOG, (TRACES, EVAL_REQUESTS, SESSION_STATES)), (NOTICE_CANDIDATES, (BREAKER_STATES,)))
+SAME_COUNTS = (
+    (
+        SESSION_LOG,
+        (TRACES, EVAL_REQUESTS, SESSION_STATES, EVAL_TRACE_STATES, EVAL_SIGNAL_STATES, EVAL_REQUEST_STATES),
+    ),
+    (NOTICE_CANDIDATES, (BREAKER_STATES,)),
+    (EVAL_LOG, (EVAL_RUN_STATES,)),
+)
 """Topics whose partition counts must stay equal; the table's count is the one that its state was stored under."""
 
 
@@ -49,12 +61,12 @@ class Found:
 def topic_config(topic: Topic, settings: Settings) -> dict[str, str]:
     """Return the broker-side settings of a topic."""
     config = {"cleanup.policy": topic.cleanup.value}
-    if topic.cleanup is Cleanup.DELETE:
+    if topic.cleanup is not Cleanup.COMPACT:
         retention = getattr(settings, topic.retention.value)
         config["retention.ms"] = str(-1 if retention < 0 else round(retention * 1000))
     if topic.log_append_time:
         config["message.timestamp.type"] = "LogAppendTime"
-    limit = MAX_DEAD_LETTER_BYTES if topic.schema is None else settings.max_record_bytes
+    limit = MAX_DEAD_LETTER_BYTES if topic.schema is None else settings.own_record_bytes
     config["max.message.bytes"] = str(limit + 100_000)
     return config
 
@@ -158,12 +170,12 @@ def problems(
     missing = [item.topic.name for item in found.values() if item.partitions is None]
     said = [f"missing: {', '.join(missing)}{unseen_means}; `tgate topics create` makes them"] if missing else []
     for leader, followers in SAME_COUNTS:
-        counts = {found[role].topic.name: found[role].partitions for role in (leader, *followers)}
+        counts = {found[role].topic.name: found[role].partitions for role in (leader, *followers) if role in found}
         if len({count for count in counts.values() if count is not None}) > 1:
             shown = ", ".join(f"{name} {count}" for name, count in counts.items() if count is not None)
             said.append(
                 f"partition counts differ: {shown}; state is kept by partition, so counts cannot change: "
-                f"set the old counts again, or start over with other topic_names and another app_id"
+                f"set the old counts again, or carry what is known over with `tgate topics repartition`"
             )
     for item in found.values():
         said += _wrong_configs(item.topic, configs_by_name.get(item.topic.name, {}))
@@ -181,13 +193,15 @@ def _wrong_configs(topic: Topic, config: Mapping[str, str]) -> list[str]:
     ]
 
 
-async def check(connection: Connection, settings: Settings) -> dict[str, Found]:
+async def check(
+    connection: Connection, settings: Settings, roles: Collection[str] = BY_ROLE.keys()
+) -> dict[str, Found]:
     """Return the topics as found.
 
     Raises:
         TopicsWrong: a topic is missing or not as the stages need it; the message says what to do.
     """
-    found = await find(connection, settings)
+    found = {role: item for role, item in (await find(connection, settings)).items() if role in roles}
     existing = [item.topic.name for item in found.values() if item.partitions is not None]
     said = problems(found, await configs(connection, existing) if existing else {}, unseen(settings))
     if said:

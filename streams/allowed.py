@@ -1,6 +1,8 @@
 """What a setting may be, in words, from its JSON schema."""
 
-from typing import Any
+from typing import Any, Final
+
+_TEXTS: Final = {"path": "path", "uri": "http:// or https:// address without login and query"}
 
 
 def allowed(schema: dict[str, Any]) -> str:
@@ -17,7 +19,7 @@ def allowed(schema: dict[str, Any]) -> str:
     if kind == "object":
         return f"table of {allowed(schema.get('additionalProperties', {}))}"
     named = {"boolean": "true, false", "null": "none"}
-    return named.get(kind) or ("path" if schema.get("format") == "path" else "text")
+    return named.get(kind) or _TEXTS.get(schema.get("format", ""), "text")
 
 
 def _range(kind: str, schema: dict[str, Any]) -> str:

@@ -1,41 +1,27 @@
 """The data flow on one screen: which agent reads what, which table it keeps, and what runs beside them."""
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import faust
 from aiokafka.errors import KafkaError
-from faust.types import TP
 
-from streams import admin, tables
+from streams import tables
 from streams.agents.breaker import BreakerStage
-from streams.agents.gaps import GapJournal
 from streams.agents.ingest import Ingest
 from streams.agents.metering import Meter
-from streams.agents.outbox import Outbox
 from streams.agents.owner import Owner
+from streams.agents.rivals import Rivals
 from streams.agents.session import SessionStage
+from streams.assembly import Shared, assemble, shared
 from streams.core.log import LogFold
-from streams.engine import (
-    Abilities,
-    Connection,
-    Offsets,
-    Publisher,
-    Reading,
-    Stage,
-    Table,
-    Tuning,
-    abilities,
-    faust_app,
-)
-from streams.engine.tuning import DEVELOPMENT
+from streams.engine import Reading, Stage, Table
 from streams.errors import TgateError
-from streams.health import Health
-from streams.metrics import STAGES, Metrics
-from streams.security import connection
+from streams.metrics import STAGES
+from streams.readiness import Ready, prepare
 from streams.settings import Settings, load
 from streams.topics import (
     BREAKER_STATES,
@@ -44,57 +30,19 @@ from streams.topics import (
     SESSION_LOG,
     SESSION_STATES,
     TRACE_INGESTED,
-    Topic,
-    named,
 )
-from streams.wire import Wire
-
-
-@dataclass(frozen=True)
-class Ready:
-    """What the broker answered before anything was started."""
-
-    connection: Connection
-    abilities: Abilities
-    counts: Mapping[str, int]
-    """Topic by default name -> partitions."""
-
-
-async def prepare(settings: Settings) -> Ready:
-    """Ask the broker what it can do and whether the topics are as the stages need them.
-
-    Raises:
-        TopicsWrong: they are not; the message says what to do.
-        KafkaError: the broker does not answer.
-    """
-    reach = connection(settings)
-    able = await abilities(reach)
-    found = await admin.check(reach, settings)
-    return Ready(reach, able, {role: item.partitions or 0 for role, item in found.items()})
-
-
-@dataclass(frozen=True)
-class Shared:
-    """What every stage of a worker uses."""
-
-    wire: Wire
-    topics: Mapping[str, Topic]
-    publisher: Publisher
-    offsets: Offsets
-    outbox: Outbox
-    metrics: Metrics
 
 
 def build(settings: Settings, ready: Ready) -> faust.App:
     """Return the Faust app: ingest, session and breaker agents, and what runs beside them."""
-    shared = _shared(settings, ready)
-    topics, name = shared.topics, {role: topic.name for role, topic in shared.topics.items()}
-    ingest_meter, session_meter, breaker_meter = (Meter(stage, shared.metrics) for stage in STAGES)
+    common = shared(settings, ready)
+    topics, name = common.topics, {role: topic.name for role, topic in common.topics.items()}
+    ingest_meter, session_meter, breaker_meter = (Meter(stage, common.metrics) for stage in STAGES)
     ingest = Ingest(
-        shared.publisher, shared.outbox, shared.wire, shared.offsets, topics, ready.counts[SESSION_LOG], ingest_meter
+        common.publisher, common.outbox, common.wire, common.offsets, topics, ready.counts[SESSION_LOG], ingest_meter
     )
-    session = SessionStage(shared.publisher, shared.outbox, shared.wire, name[SESSION_LOG], session_meter)
-    breaker = BreakerStage(shared.publisher, shared.outbox, shared.wire, breaker_meter)
+    session = SessionStage(common.publisher, common.outbox, common.wire, name[SESSION_LOG], session_meter)
+    breaker = BreakerStage(common.publisher, common.outbox, common.wire, breaker_meter)
 
     inputs = Reading(by_time=True, max_records=settings.batch_max_records)
     own_log = Reading(contiguous=True, max_records=settings.batch_max_records)
@@ -106,55 +54,21 @@ def build(settings: Settings, ready: Ready) -> faust.App:
         Stage("session", (name[SESSION_LOG],), session_meter.measured(session.handle), own_log, table=sessions),
         Stage("breaker", (name[NOTICE_CANDIDATES],), breaker_meter.measured(breaker.handle), own_log, table=breakers),
     ]
-    return _app(settings, ready, shared, stages, session.folds)
-
-
-def _shared(settings: Settings, ready: Ready) -> Shared:
-    wire, topics = Wire.of(settings), named(settings.topic_names)
-    return Shared(
-        wire=wire,
-        topics=topics,
-        publisher=Publisher(
-            ready.connection, idempotent=ready.abilities.fences, max_record=admin.MAX_DEAD_LETTER_BYTES
-        ),
-        offsets=Offsets(ready.connection, lists_ends=ready.abilities.fences),
-        outbox=Outbox(wire, topics, ready.counts),
-        metrics=Metrics(),
-    )
+    return _app(settings, ready, common, stages, session.folds)
 
 
 def _app(
-    settings: Settings, ready: Ready, shared: Shared, stages: Sequence[Stage], folds: Mapping[int, LogFold]
+    settings: Settings, ready: Ready, common: Shared, stages: Sequence[Stage], folds: Mapping[int, LogFold]
 ) -> faust.App:
-    """Return the app of the stages, with the owner's ticks, the gap journal and the health watch beside them."""
-    gaps = GapJournal(shared.publisher, shared.outbox, shared.metrics)
-    app = faust_app(
-        settings.app_id,
-        ready.connection,
-        stages=stages,
-        abilities=ready.abilities,
-        datadir=Path(settings.state_dir) / "faust",
-        tuning=Tuning(session_timeout_s=settings.session_timeout_s) if ready.abilities.fences else DEVELOPMENT,
-        max_record=settings.max_record_bytes,
-        on_gap=gaps.note,
+    """Return the app of the stages, with the owner's rules and ticks beside them, and a look at who else does their work."""
+    app = assemble(settings.app_id, settings, ready, common, stages, Path(settings.state_dir) / "faust")
+    inputs = [common.topics[role].name for role in (TRACE_INGESTED, EVAL_SCORES)]
+    owner = Owner(settings, folds, inputs, common.publisher, common.outbox, common.wire, common.offsets, common.metrics)
+    rivals = Rivals(
+        settings.app_id, [topic for stage in stages for topic in stage.topics], ready.connection, common.offsets
     )
-    inputs = tuple(
-        TP(shared.topics[role].name, partition)
-        for role in (TRACE_INGESTED, EVAL_SCORES)
-        for partition in range(ready.counts[role])
-    )
-    owner = Owner(settings, folds, inputs, shared.publisher, shared.outbox, shared.wire, shared.offsets, shared.metrics)
-    # Offsets of its own: it asks from a loop of its own, which nothing in this one can hold up.
-    watching = Offsets(ready.connection, lists_ends=ready.abilities.fences)
-    app.add_dependency(Health(settings, app, list(stages), watching, shared.metrics))
-    app.task(gaps.run)
     app.task(owner.run)
-
-    async def stop(*_: object, **__: object) -> None:
-        await shared.publisher.stop()
-        await shared.offsets.stop()
-
-    app.on_before_shutdown.connect(stop, weak=False)
+    app.task(rivals.run)
     return app
 
 
@@ -164,6 +78,9 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(name)
     try:
         settings = load().settings
+        if "--help" in sys.argv:
+            # Faust looks at the app before it lists its commands: for that, no broker has to answer.
+            return faust.App(settings.app_id)
         return build(settings, asyncio.run(prepare(settings)))
     except (KafkaError, TgateError) as error:
         raise SystemExit(

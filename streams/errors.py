@@ -3,6 +3,7 @@
 TgateError
 ├── BrokerUnavailable    a broker cannot be started, or does not answer
 ├── BadSettings          a setting is unknown or not allowed
+├── BadRun               an eval run or a monitor is asked for that cannot be
 ├── TopicsWrong          a topic is missing, or not as the stages need it
 ├── InvalidRecord        bytes that are not the record they should be: a dead letter
 │   ├── UnknownFormat    neither Avro, Confluent framing nor JSON
@@ -15,6 +16,7 @@ TgateError
 ├── UnreadableState      a stored state is not one
 │   └── NewerState       a state or a record of our own logs was written by a newer version: stop
 ├── CoreFailure          the rules raised on a valid record: a bug, and a dead letter
+├── EndpointFailed       a judge or an embedder does not answer, or not with what can be used: a FAILED score
 ├── RecordingMissing     the demo's sessions are not in this installation
 ├── PartMissing          something is asked for that needs an extra which is not installed
 └── WorkerEnded          a worker that was started for something ended before it was done
@@ -39,6 +41,10 @@ class BrokerUnavailable(TgateError):
 
 class BadSettings(TgateError):
     """A setting is unknown or has a value that is not allowed; nothing has been started."""
+
+
+class BadRun(TgateError):
+    """An eval run or a monitor is asked for that cannot be: nothing has been created."""
 
 
 class TopicsWrong(TgateError):
@@ -102,6 +108,17 @@ class NewerState(UnreadableState):
 
 class CoreFailure(TgateError):
     """The rules raised on a valid record, which is a bug: the record counts as absent and goes to the dead letters."""
+
+
+class EndpointFailed(TgateError):
+    """A judge or an embedder does not answer, refuses, or answers what cannot be used: the score is FAILED.
+
+    status: of its HTTP answer, where that is what went wrong.
+    """
+
+    def __init__(self, reason: str, *, status: int | None = None) -> None:
+        self.status = status
+        super().__init__(reason)
 
 
 class RecordingMissing(TgateError):

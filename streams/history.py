@@ -9,7 +9,7 @@ from typing import Final
 from streams import reading, tables
 from streams.core import ladder
 from streams.core.log import PartitionState
-from streams.core.model import Lane, Report, TurnSettled
+from streams.core.model import OUTCOME_METRIC, Lane, Report, TraceStatus, TurnSettled
 from streams.core.rules import Rules, seconds
 from streams.core.state import PendingTrace, SessionState, Turn
 from streams.reading import Kind, Place, R
@@ -19,6 +19,7 @@ from streams.wire import Wire
 
 KEPT: Final = 200
 """Reports and outcomes kept."""
+_ENDED: Final = (TraceStatus.COMPLETED, TraceStatus.ERROR)
 
 
 @dataclass(frozen=True)
@@ -27,8 +28,10 @@ class Wait:
 
     turn: its number, 0 while it is open, none for a trace that has not joined one.
     tier, missing: the scores it waits for; no tier where it waits for something else.
-    reason: what it waits for, as one word: scores, elders, end_of_turn, announcement, completion.
+    reason: what it waits for, as one word: scores, elders, end_of_turn, announcement, completion; or not_evaluated,
+        of a trace that has ended with a status that the rules do not evaluate.
     until: when the wait runs out, in milliseconds; none when only an event ends it.
+    status: of a trace that was announced and has not joined a turn.
     """
 
     turn: int | None
@@ -37,6 +40,7 @@ class Wait:
     missing: tuple[str, ...]
     reason: str
     until: int | None
+    status: TraceStatus | None = None
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,17 @@ class History:
             return ()
         turns = tuple(_turn_wait(turn, self.rules, first=at == 0) for at, turn in enumerate(self.state.turns))
         return turns + tuple(_trace_wait(item, self.rules) for item in self.state.pending)
+
+    @property
+    def unwatched(self) -> tuple[str, ...]:
+        """Metrics of the scores of its traces that no tier of the rules names: they are shown and never judged."""
+        named = [score.metric for report in self.reports if report.lane is Lane.TRACE for score in report.scores]
+        if self.state is not None:
+            turns = self.state.turns
+            held = [item.scores for item in self.state.pending] + [turn.scores for turn in turns]
+            held += [trace.scores for turn in turns for trace in turn.traces]
+            named += [score.name for scores in held for score in scores]
+        return tuple(dict.fromkeys(name for name in named if name not in {*self.rules.tiers, OUTCOME_METRIC}))
 
 
 async def read_history(settings: Settings, session_id: str) -> History:
@@ -109,4 +124,6 @@ def _turn_wait(turn: Turn, rules: Rules, *, first: bool) -> Wait:
 def _trace_wait(item: PendingTrace, rules: Rules) -> Wait:
     if item.trace is None:
         return Wait(None, (item.trace_id,), None, (), "announcement", item.since + seconds(rules.unannounced_wait_s))
-    return Wait(None, (item.trace_id,), None, (), "completion", None)
+    status = item.trace.status
+    reason = "not_evaluated" if status in _ENDED else "completion"
+    return Wait(None, (item.trace_id,), None, (), reason, None, status)

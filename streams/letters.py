@@ -1,8 +1,8 @@
 """Dead letters: what stands in one, which ones are meant, and how they go back to where they came from."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from aiokafka import ConsumerRecord
@@ -13,6 +13,8 @@ from streams.settings import Settings
 from streams.topics import DEAD_LETTERS, EVAL_SCORES, TRACE_INGESTED
 
 PREFIX: Final = "dlq-"
+REDRIVEN: Final = "dlq-redriven"
+"""Header of a record without value that marks a dead letter as redriven: where the letter stands."""
 INPUTS: Final = (TRACE_INGESTED, EVAL_SCORES)
 BATCH: Final = 500
 
@@ -31,8 +33,10 @@ class Letter:
     message: str
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes], ...]
+    headers: tuple[tuple[str, bytes | None], ...]
     """Those it came with."""
+    redriven: int | None = None
+    """When it was last published again, in milliseconds; none when it never was."""
 
     @property
     def place(self) -> str:
@@ -68,7 +72,9 @@ class Wanted:
 
 def letter_of(record: ConsumerRecord) -> Letter:
     """Return what a record of the dead letters topic says; what another program put there has no origin."""
-    said = {name: value.decode("utf-8", "replace") for name, value in record.headers if name.startswith(PREFIX)}
+    said = {
+        name: value.decode("utf-8", "replace") for name, value in record.headers if value and name.startswith(PREFIX)
+    }
     return Letter(
         partition=record.partition,
         offset=record.offset,
@@ -84,23 +90,29 @@ def letter_of(record: ConsumerRecord) -> Letter:
     )
 
 
-async def find(settings: Settings, wanted: Wanted) -> AsyncIterator[Letter]:
+async def find(settings: Settings, wanted: Wanted) -> list[Letter]:
     """Read the dead letters that are there now, each once, in the order of their times."""
     (place,) = await reading.locate(settings, DEAD_LETTERS)
-    seen: set[tuple[str, int, int]] = set()
+    found: dict[object, Letter] = {}
+    redriven: dict[object, int] = {}
     async with aclosing(reading.pages(place)) as pages:
         async for page in pages:
-            for letter in map(letter_of, page.records):
-                if wanted(letter) and not (letter.topic and letter.source in seen):
-                    seen.add(letter.source)
-                    yield letter
+            for record in page.records:
+                letter = letter_of(record)
+                # What another program put there has no source, and is itself alone.
+                same = letter.source if letter.topic else letter.place
+                if any(name == REDRIVEN for name, _ in record.headers):
+                    redriven[same] = record.timestamp
+                elif wanted(letter):
+                    found.setdefault(same, letter)
+    return [replace(letter, redriven=redriven.get(same)) for same, letter in found.items()]
 
 
 async def redrive(settings: Settings, reach: Connection, letters: Sequence[Letter]) -> tuple[int, list[Letter]]:
     """Publish input records again as they came; returns how many, and those that only a stage could have written.
 
     A record goes back to its own topic and partition. One that was applied after all changes nothing when it comes
-    again: a score is superseded, a trace is an update.
+    again: a score is superseded, a trace is an update. Once it has its ack, the letter is marked as redriven.
     """
     inputs = {settings.topic_names.get(role, role): role for role in INPUTS}
     found = await admin.find(reach, settings)
@@ -112,7 +124,9 @@ async def redrive(settings: Settings, reach: Connection, letters: Sequence[Lette
     publisher = Publisher(reach, idempotent=(await abilities(reach)).fences, max_record=admin.MAX_DEAD_LETTER_BYTES)
     try:
         for start in range(0, len(going), BATCH):
-            await publisher.publish([_out(letter) for letter in going[start : start + BATCH]])
+            batch = going[start : start + BATCH]
+            await publisher.publish([_out(letter) for letter in batch])
+            await publisher.publish([_mark(letter, found[DEAD_LETTERS].topic.name) for letter in batch])
     finally:
         await publisher.stop()
     return len(going), left
@@ -121,6 +135,13 @@ async def redrive(settings: Settings, reach: Connection, letters: Sequence[Lette
 def _out(letter: Letter) -> Out:
     headers = (*letter.headers, ("redriven-from", letter.place.encode()))
     return Out(letter.topic, letter.topic_partition, letter.key, letter.value, headers)
+
+
+def _mark(letter: Letter, dead_letters: str) -> Out:
+    topic, partition, offset = letter.source
+    said = {"dlq-topic": topic, "dlq-partition": partition, "dlq-offset": offset, REDRIVEN: letter.place}
+    headers = tuple((name, str(value).encode()) for name, value in said.items())
+    return Out(dead_letters, letter.partition, letter.key, None, headers)
 
 
 def _number(text: str | None) -> int:

@@ -20,6 +20,8 @@ Source = BinaryIO | io.RawIOBase
 CHUNK: Final = 256 * 1024
 MAX_LINE: Final = 128 * 1024 * 1024
 GZIP: Final = b"\x1f\x8b"
+MARK: Final = b"\xef\xbb\xbf"
+"""What some editors put before a text to say that it is UTF-8: the byte order mark."""
 SCORE_ONLY: Final = frozenset({"score_id", "value", "data_type", "target", "eval_run_id", "created_at", "source"})
 """A line with any of these is a score, every other line is a trace."""
 
@@ -105,10 +107,14 @@ def split(stream: Source) -> Iterator[list[Line]]:
     while piece := read(CHUNK):
         taken += len(piece)
         *whole, rest = (rest + piece).split(b"\n")
+        if whole and number == 0:
+            whole[0] = whole[0].removeprefix(MARK)
         if len(rest) > MAX_LINE:
             raise InvalidValue(f"line {number + len(whole) + 1}", rest[:40], f"at most {MAX_LINE} bytes")
         yield [Line(number + at, line, taken) for at, line in enumerate(whole, 1) if line.strip()]
         number += len(whole)
+    if number == 0:
+        rest = rest.removeprefix(MARK)
     if rest.strip():
         yield [Line(number + 1, rest, taken)]
 

@@ -1,6 +1,6 @@
 """Every metric of a worker, each defined once: its name with its unit, its meaning and its labels."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, disable_created_metrics
@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Proc
 from streams.core.model import Decision, JournalKind, Outcome, Severity
 
 STAGES: Final = ("ingest", "session", "breaker")
+EVALUATOR_STAGES: Final = ("catalog", "signals", "evaluate", "runs")
 
 BATCH_RECORDS: Final = (1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000)
 BATCH_SECONDS: Final = (0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)
@@ -20,7 +21,7 @@ ALL_OF_IT: Final = ("stage", "topic", "partition")
 class StageMetrics:
     """What each stage gets through; observed once a batch, after all acks."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, stages: Iterable[str]) -> None:
         self.records = Counter(
             "tgate_records_read_total",
             "Records of an input topic that a stage has dealt with: their outputs are acknowledged, their state is stored.",
@@ -55,7 +56,7 @@ class StageMetrics:
             buckets=LATENCY_SECONDS,
             registry=registry,
         )
-        for stage in STAGES:
+        for stage in stages:
             for metric in (self.failures, self.batch_records, self.batch_seconds, self.latency_seconds):
                 metric.labels(stage)
 
@@ -97,7 +98,7 @@ class OutputMetrics:
             "tgate_eval_requests_total",
             "Requests to evaluators, repeats included, by tier.",
             "tier",
-            ("1", "2", "3"),
+            ("0", "1", "2", "3"),
         )
         self.eval_cases = Counter(
             "tgate_eval_cases_total", "Posted breaches kept as replayable test cases.", registry=registry
@@ -113,12 +114,15 @@ class OutputMetrics:
 class PartitionMetrics:
     """Where this worker stands in each partition it owns; a partition that goes away takes its series along."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, stages: Iterable[str]) -> None:
         self.assigned = _by_stage(
-            registry, "tgate_partitions_assigned", "Input partitions that the group gave to this worker."
+            registry, stages, "tgate_partitions_assigned", "Input partitions that the group gave to this worker."
         )
         self.owned = _by_stage(
-            registry, "tgate_partitions_owned", "Of those, how many are recovered and being read; the rest recover."
+            registry,
+            stages,
+            "tgate_partitions_owned",
+            "Of those, how many are recovered and being read; the rest recover.",
         )
         self.position = _by_partition(
             registry, "tgate_position_offset", "Next offset: every record before it is dealt with."
@@ -132,7 +136,7 @@ class PartitionMetrics:
         self.stalled = _by_partition(
             registry,
             "tgate_partition_stalled",
-            "1 while records wait and none was dealt with for stall_warn_s; else 0.",
+            "1 while records wait and none was dealt with for stall_warn_s, or its recovery has not moved for as long; else 0.",
         )
         self.recovery_seconds = Gauge(
             "tgate_recovery_seconds",
@@ -172,18 +176,58 @@ class WorkerMetrics:
         )
 
 
+class EvaluatorMetrics:
+    """What evaluators score, and what that takes; nothing of it on a worker of detection."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.open_requests = Gauge(
+            "tgate_eval_open_requests",
+            "Requests to evaluators that are stored and not answered; many, and growing, means that judges are too slow.",
+            ("partition",),
+            registry=registry,
+        )
+        self.scores = Counter(
+            "tgate_eval_scores_total", "Scores that evaluators have made.", ("metric", "status"), registry=registry
+        )
+        self.seconds = Histogram(
+            "tgate_eval_seconds",
+            "Seconds from the start of a request to one of its scores: waiting for the trace, for a turn and for the judge.",
+            ("metric",),
+            buckets=LATENCY_SECONDS,
+            registry=registry,
+        )
+        self.tokens = Counter(
+            "tgate_eval_tokens_total",
+            "Tokens that models have read and written for scores.",
+            ("direction",),
+            registry=registry,
+        )
+        self.cost = Counter(
+            "tgate_eval_cost_total",
+            "What models have cost, by the prices that the settings name.",
+            registry=registry,
+        )
+        self.degraded = Gauge(
+            "tgate_eval_degraded",
+            "1 while the judge or the embedder does not answer, so that its scores are FAILED; else 0.",
+            ("part",),
+            registry=registry,
+        )
+
+
 class Metrics:
     """All metrics of one worker, in a registry of their own."""
 
-    def __init__(self) -> None:
+    def __init__(self, stages: Sequence[str] = STAGES) -> None:
         # One extra series beside each counter, which says when it was made: noise that nothing here reads.
         disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self.stages = StageMetrics(self.registry)
+        self.stages = StageMetrics(self.registry, stages)
         self.outputs = OutputMetrics(self.registry)
-        self.partitions = PartitionMetrics(self.registry)
+        self.partitions = PartitionMetrics(self.registry, stages)
         self.worker = WorkerMetrics(self.registry)
+        self.evaluators = EvaluatorMetrics(self.registry)
 
 
 def _counted(registry: CollectorRegistry, name: str, meaning: str, label: str, values: Iterable[str]) -> Counter:
@@ -194,9 +238,9 @@ def _counted(registry: CollectorRegistry, name: str, meaning: str, label: str, v
     return counter
 
 
-def _by_stage(registry: CollectorRegistry, name: str, meaning: str) -> Gauge:
+def _by_stage(registry: CollectorRegistry, stages: Iterable[str], name: str, meaning: str) -> Gauge:
     gauge = Gauge(name, meaning, ("stage",), registry=registry)
-    for stage in STAGES:
+    for stage in stages:
         gauge.labels(stage)
     return gauge
 

@@ -20,6 +20,8 @@ from streams.wire import Wire
 POLL_MS: Final = 100
 SILENCE_S: Final = 30.0
 """How long a broker may give no answer before the end of a topic is known."""
+AWAY_S: Final = 5.0
+"""Without an answer for this long, a broker that is being followed counts as away."""
 REMEMBERED: Final = 100_000
 """Ids kept to tell repeats; a repeat comes soon after the record it repeats, or not at all."""
 
@@ -55,10 +57,15 @@ class Place:
 
 @dataclass(frozen=True)
 class Page:
-    """Records in the order of their times, and whether the end as it was at the start has been reached."""
+    """Records in the order of their times, and whether the end as it was at the start has been reached.
+
+    away: the broker does not answer at present; a page without records says so when that changes, where a topic is
+        followed.
+    """
 
     records: tuple[ConsumerRecord, ...]
     caught_up: bool
+    away: bool = False
 
 
 @dataclass(frozen=True)
@@ -68,6 +75,7 @@ class Outputs(Generic[R]):
     values: tuple[R, ...]
     unreadable: tuple[str, ...]
     caught_up: bool
+    away: bool = False
 
 
 async def locate(settings: Settings, *roles: str, key: bytes | None = None) -> tuple[Place, ...]:
@@ -123,7 +131,7 @@ async def outputs(
                     continue
                 if (since_ms is None or kind.time(value) >= since_ms) and _is_new(seen, kind.identity(value)):
                     values.append(value)
-            yield Outputs(tuple(values), tuple(unreadable), page.caught_up)
+            yield Outputs(tuple(values), tuple(unreadable), page.caught_up, page.away)
 
 
 def _is_new(seen: dict[Hashable, None], identity: Hashable) -> bool:
@@ -147,23 +155,25 @@ async def pages(
         enable_auto_commit=False,
         fetch_max_wait_ms=POLL_MS,
     )
-    await consumer.start()
     try:
+        await consumer.start()
         consumer.assign(keys)
         if start is None:
             await _go_to_start(consumer, keys, place.connection, since_ms)
         else:
             for key in keys:
                 consumer.seek(key, start[key.partition])
-        end = _End(consumer, keys)
-        caught_up = False
+        end, answers = _End(consumer, keys), _Answers(consumer, keys)
+        caught_up = away = False
         while not caught_up or follow:
             found = await consumer.getmany(timeout_ms=POLL_MS)
             records = [record for held in found.values() for record in held]
             records.sort(key=lambda record: (record.timestamp, record.partition, record.offset))
-            before, caught_up = caught_up, caught_up or await end.reached()
-            if records or caught_up != before:
-                yield Page(tuple(records), caught_up)
+            before = (caught_up, away)
+            caught_up = caught_up or await end.reached()
+            away = follow and answers.silent_s() >= AWAY_S
+            if records or (caught_up, away) != before:
+                yield Page(tuple(records), caught_up, away)
     finally:
         await consumer.stop()
 
@@ -199,6 +209,26 @@ async def latest(place: Place, wanted: Callable[[bytes], bool]) -> dict[bytes, b
                 else:
                     found[record.key] = record.value
     return found
+
+
+class _Answers:
+    """Since when the broker has not answered for one of the partitions; it does so every POLL_MS, with records or without."""
+
+    def __init__(self, consumer: Any, keys: Collection[TopicPartition]) -> None:
+        self._consumer = consumer
+        self._keys = keys
+        self._clock = asyncio.get_running_loop().time
+        self._last = 0
+        self._since = self._looked = self._clock()
+
+    def silent_s(self) -> float:
+        """Return for how long the slowest partition has had no answer, as far as somebody was here to take it."""
+        last = min(self._consumer.last_poll_timestamp(key) or 0 for key in self._keys)
+        now = self._clock()
+        if last != self._last or now - self._looked >= AWAY_S / 2:
+            self._last, self._since = last, now
+        self._looked = now
+        return now - self._since
 
 
 class _End:

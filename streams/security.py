@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import ssl
-import stat
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from streams.engine.connection import Connection
 from streams.errors import BadSettings
+from streams.secret_files import read_secret, warn_if_open
 from streams.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ class TokenFile(AbstractTokenProvider):  # type: ignore[misc]
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        _secret(path, "sasl_token_file")
+        read_secret(path, "sasl_token_file")
 
     async def token(self) -> str:
         """Return the token as it stands in the file now.
@@ -55,7 +55,7 @@ class TokenFile(AbstractTokenProvider):  # type: ignore[misc]
                 with a file that is just being replaced.
         """
         try:
-            return _secret(self._path, "sasl_token_file")
+            return read_secret(self._path, "sasl_token_file")
         except BadSettings as error:
             raise KafkaConnectionError(str(error)) from None
 
@@ -125,7 +125,7 @@ def _tls(settings: Settings) -> ssl.SSLContext:
             raise BadSettings("tls_certificate_file is not set; tls_key_file needs the certificate that it belongs to")
         return context
     if settings.tls_key_file is not None:
-        _warn_if_open(settings.tls_key_file, "tls_key_file")
+        warn_if_open(settings.tls_key_file, "tls_key_file")
     try:
         context.load_cert_chain(settings.tls_certificate_file, settings.tls_key_file, lambda: _key_password(settings))
     except (OSError, ValueError) as error:
@@ -143,14 +143,14 @@ def _key_password(settings: Settings) -> str:
             f"tls_key_password_file is not set; the key in {settings.tls_key_file or settings.tls_certificate_file} "
             "is encrypted, name a file that holds its password"
         )
-    return _secret(settings.tls_key_password_file, "tls_key_password_file")
+    return read_secret(settings.tls_key_password_file, "tls_key_password_file")
 
 
 def _login(settings: Settings) -> dict[str, Any]:
     if settings.sasl_mechanism == "OAUTHBEARER":
         if settings.sasl_token_file is None:
             raise BadSettings("sasl_token_file is not set; OAUTHBEARER needs a file that holds the token")
-        _warn_if_open(settings.sasl_token_file, "sasl_token_file")
+        warn_if_open(settings.sasl_token_file, "sasl_token_file")
         return {"sasl_oauth_token_provider": TokenFile(settings.sasl_token_file)}
     if not settings.sasl_username:
         raise BadSettings(f"sasl_username is empty; {settings.sasl_mechanism} needs a user name")
@@ -159,35 +159,11 @@ def _login(settings: Settings) -> dict[str, Any]:
 
 def _password(settings: Settings) -> str:
     if settings.sasl_password_file is not None:
-        _warn_if_open(settings.sasl_password_file, "sasl_password_file")
-        return _secret(settings.sasl_password_file, "sasl_password_file")
+        warn_if_open(settings.sasl_password_file, "sasl_password_file")
+        return read_secret(settings.sasl_password_file, "sasl_password_file")
     if settings.sasl_password is not None and (password := settings.sasl_password.get_secret_value()):
         return password
     raise BadSettings("sasl_password_file is not set; name a file that holds the password of " + settings.sasl_username)
-
-
-def _secret(path: Path, setting: str) -> str:
-    """Read a file of one secret. Messages name the file, never what is in it."""
-    try:
-        secret = path.read_text("utf-8").strip()
-    except OSError as error:
-        raise BadSettings(f"{setting} = {path}: {_reason(error)}; name a file that this user can read") from None
-    except UnicodeDecodeError:
-        raise BadSettings(f"{setting} = {path}: is not UTF-8 text") from None
-    if not secret:
-        raise BadSettings(f"{setting} = {path}: is empty")
-    return secret
-
-
-def _warn_if_open(path: Path, setting: str) -> None:
-    try:
-        mode = stat.S_IMODE(path.stat().st_mode)
-    except OSError:
-        return  # reading it says why
-    if mode & stat.S_IROTH:
-        logger.warning(
-            "%s = %s can be read by every user of this machine (mode %04o); chmod 600 it", setting, path, mode
-        )
 
 
 def _reason(error: OSError | ValueError) -> str:

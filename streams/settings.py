@@ -1,165 +1,35 @@
 """The one frozen Settings, from defaults, a TOML file and TGATE_* variables; the only reader of the environment."""
 
-import json
 import os
+import re
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from streams.allowed import allowed
 from streams.core.rules import Rules
+from streams.detection_settings import DetectionSettings
 from streams.errors import BadSettings
+from streams.evaluator_settings import EvaluatorSettings
+from streams.setting_types import Address, Partitions, Retention, Seconds, TopicNames, names
 from streams.topics import BY_ROLE
 
 PREFIX = "TGATE_"
 CONFIG_VARIABLE = "TGATE_CONFIG"
+_LOGIN_IN_URL: Final = re.compile(r"//[^/\s]*@")
 
 
-def _names(value: Any) -> Any:
-    """Take a comma-separated text or a JSON list for a list of names, as an environment variable gives it."""
-    if not isinstance(value, str):
-        return value
-    return json.loads(value) if value.startswith("[") else [name.strip() for name in value.split(",") if name.strip()]
-
-
-def _mapping(value: Any) -> Any:
-    """Take JSON text for a table, as an environment variable gives it."""
-    return json.loads(value) if isinstance(value, str) else value
-
-
-Name = Annotated[str, Field(min_length=1, max_length=256)]
-Names = Annotated[tuple[Name, ...], BeforeValidator(_names), Field(max_length=16)]
-Address = Annotated[str, Field(pattern=r"^[^\s,]+:[0-9]{1,5}$")]
-Share = Annotated[float, Field(ge=0, le=1)]
-Seconds = Annotated[float, Field(ge=0, le=31_536_000)]
-Thresholds = Annotated[dict[Name, Share], BeforeValidator(_mapping)]
-TopicNames = Annotated[dict[str, Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]], BeforeValidator(_mapping)]
-Retention = Annotated[float, Field(ge=-1, description="")]
-Partitions = Annotated[int, Field(ge=1, le=10_000)]
-
-
-class Settings(BaseModel):
+class Settings(EvaluatorSettings, DetectionSettings):
     """Every setting; each has a default, a range and a meaning. Times are in seconds."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, validate_default=True)
 
-    # What decides: see core/rules.py. Changing one of these changes the rules hash.
-    tier1_metrics: Annotated[Names, Field(min_length=1)] = Field(
-        Rules.tier1_metrics, description="metrics asked for on every new trace of a turn"
-    )
-    tier2_metrics: Names = Field(
-        Rules.tier2_metrics, description="metrics asked for on a turn's last trace after the gate fired"
-    )
-    tier3_metrics: Names = Field(Rules.tier3_metrics, description="metrics that explain a tier-2 breach")
-    session_metrics: Names = Field(Rules.session_metrics, description="metrics of whole sessions: the session lane")
-    thresholds: Thresholds = Field(default_factory=dict, description="pass line per metric, over what a score carries")
-    enable_tier3: bool = Field(Rules.enable_tier3, description="ask for tier 3 when a tier-2 score breached")
-    tier2_always: bool = Field(
-        Rules.tier2_always, description="judge tier 2 on every turn, whether the gate fired or not"
-    )
-    evaluated_statuses: Annotated[
-        tuple[Literal["PENDING", "RUNNING", "COMPLETED", "ERROR"], ...], BeforeValidator(_names), Field(min_length=1)
-    ] = Field(Rules.evaluated_statuses, description="trace statuses that make a trace evaluated")  # type: ignore[arg-type]
-    gate_window: int = Field(
-        Rules.gate_window, ge=1, le=1_000_000, description="traces without a gain that make a stall"
-    )
-    gate_target: Share = Field(Rules.gate_target, description="a peak at or above this never stalls")
-    gate_gain: Share = Field(Rules.gate_gain, description="how far a value must exceed the peak to count as a gain")
-    gate_drop: Share = Field(
-        Rules.gate_drop, description="how far under the peak a value must lie to be a regression; 1 turns it off"
-    )
-    ewma_fast_span: int = Field(
-        Rules.ewma_fast_span, ge=1, le=100_000, description="span of the fast average, in scores"
-    )
-    ewma_slow_span: int = Field(
-        Rules.ewma_slow_span, ge=1, le=100_000, description="span of the slow average, in scores"
-    )
-    enable_trend: bool = Field(Rules.enable_trend, description="trend: the fast average fell below the slow one")
-    trend_margin_cross: Share = Field(Rules.trend_margin_cross, description="by how much it must have fallen")
-    trend_min_samples: int = Field(
-        Rules.trend_min_samples, ge=1, le=100_000, description="scores a session detector needs before it speaks"
-    )
-    adaptive_threshold: bool = Field(
-        Rules.adaptive_threshold, description="relative: a value far under the slow average"
-    )
-    adaptive_margin_drop: Share = Field(Rules.adaptive_margin_drop, description="how far under the slow average")
-    percentile_window: int = Field(
-        Rules.percentile_window,
-        ge=0,
-        le=500,
-        description="scores the percentile detector looks back on; 0 turns it off",
-    )
-    percentile_floor: Share = Field(Rules.percentile_floor, description="the quantile that a value must lie below")
-    alert_cooldown_turns: int = Field(
-        Rules.alert_cooldown_turns,
-        ge=0,
-        le=1_000_000,
-        description="turns before an unchanged problem is posted again; 0: never before recovery",
-    )
-    circuit_breaker_max_notices: int = Field(
-        Rules.circuit_breaker_max_notices,
-        ge=0,
-        le=1000,
-        description="notices of a project within the window before a human is asked; 0 turns the breaker off",
-    )
-    circuit_breaker_window_s: Annotated[float, Field(gt=0, le=31_536_000)] = Field(
-        Rules.circuit_breaker_window_s, description="the breaker's window"
-    )
-    observe_only: bool = Field(
-        Rules.observe_only, description="shadow mode: evaluate and journal everything, post nothing"
-    )
-    capture_eval_cases: bool = Field(
-        Rules.capture_eval_cases, description="keep a replayable case of each posted breach"
-    )
-    turn_idle_s: Annotated[float, Field(gt=0, le=31_536_000)] = Field(
-        Rules.turn_idle_s, description="an open turn closes after this long without a trace"
-    )
-    max_turn_traces: int = Field(Rules.max_turn_traces, ge=1, le=1024, description="traces at which a turn closes")
-    max_open_turns: int = Field(
-        Rules.max_open_turns,
-        ge=1,
-        le=64,
-        description="closed turns that may wait before the oldest is decided with what it has",
-    )
-    request_evals: bool = Field(
-        Rules.request_evals, description="ask evaluators for scores; off: scores come from elsewhere"
-    )
-    eval_deadline_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        Rules.eval_deadline_s, description="how long a request may stay unanswered"
-    )
-    eval_retry_backoff_s: Seconds = Field(
-        Rules.eval_retry_backoff_s, description="pause before a repeat, times the attempt"
-    )
-    eval_retry_attempts: int = Field(
-        Rules.eval_retry_attempts, ge=1, le=100, description="requests made in all for a turn and tier"
-    )
-    score_wait_s: Seconds = Field(
-        Rules.score_wait_s,
-        description="how long a turn waits for missing scores after its closing and its latest score",
-    )
-    first_score_wait_s: Seconds = Field(
-        Rules.first_score_wait_s, description="how long a turn waits for its first score"
-    )
-    unannounced_wait_s: Seconds = Field(
-        Rules.unannounced_wait_s,
-        description="how long a score waits for its trace before it stands for it; 0 for users who publish no traces",
-    )
-    eval_sample_every: int = Field(
-        Rules.eval_sample_every, ge=1, le=1_000_000, description="evaluate every n-th turn of a session"
-    )
-    session_min_eval_interval_s: Seconds = Field(
-        Rules.session_min_eval_interval_s, description="least time between two evaluated turns of a session"
-    )
-    session_ttl_s: Annotated[float, Field(gt=0, le=315_360_000)] = Field(
-        Rules.session_ttl_s, description="a session idle for longer is forgotten"
-    )
-
     # Kafka
-    bootstrap_servers: Annotated[tuple[Address, ...], BeforeValidator(_names), Field(min_length=1)] = Field(
+    bootstrap_servers: Annotated[tuple[Address, ...], BeforeValidator(names), Field(min_length=1)] = Field(
         ("127.0.0.1:9092",), description="brokers as HOST:PORT, comma-separated"
     )
     app_id: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,200}$")] = Field(
@@ -191,9 +61,11 @@ class Settings(BaseModel):
     topic_names: TopicNames = Field(default_factory=dict, description="other names for topics, default name to name")
     input_partitions: Partitions = Field(8, description="partitions of the input topics, when we create them")
     log_partitions: Partitions = Field(
-        8, description="partitions of session-log, traces, eval-requests and the session table"
+        8, description="partitions of session-log, traces, eval-requests and their tables"
     )
-    candidate_partitions: Partitions = Field(8, description="partitions of notice-candidates and the breaker table")
+    candidate_partitions: Partitions = Field(
+        8, description="partitions of notice-candidates, eval-log and their tables"
+    )
     output_partitions: Partitions = Field(8, description="partitions of the other topics")
     replication_factor: Annotated[int, Field(ge=1, le=100)] = Field(1, description="copies of each partition")
     input_retention_s: Retention = Field(604_800.0, description="how long input topics keep records; -1: for ever")
@@ -213,7 +85,7 @@ class Settings(BaseModel):
     )
     schema_ids_file: Path | None = Field(None, description="JSON file of schema ids, instead of a registry")
     max_record_bytes: Annotated[int, Field(ge=10_000, le=100_000_000)] = Field(
-        1_000_000, description="largest record we write; more goes to dead-letters"
+        1_000_000, description="largest trace or score; more goes to dead-letters"
     )
 
     # The worker
@@ -243,7 +115,8 @@ class Settings(BaseModel):
         None, description="port that they are answered on; none: nothing listens; 0: a free one, named in the log"
     )
     stall_warn_s: Annotated[float, Field(gt=0, le=86_400)] = Field(
-        30.0, description="a partition whose records wait for this long while none is dealt with is reported as stalled"
+        30.0,
+        description="a partition whose records wait for this long while none is dealt with, or whose recovery does not move, is reported as stalled",
     )
     stall_exit_s: Seconds = Field(
         300.0, description="a worker with a partition stalled for this long ends, so that it is restarted; 0: never"
@@ -273,6 +146,11 @@ class Settings(BaseModel):
                 f"session_ttl_s = {self.session_ttl_s:g} must exceed every wait; the longest is {longest:g}"
             )
         return self
+
+    @property
+    def own_record_bytes(self) -> int:
+        """How much a record of our own may take: a session at its bounds needs nearly a megabyte, its report too."""
+        return max(self.max_record_bytes, 1_000_000)
 
     @property
     def rules(self) -> Rules:
@@ -318,6 +196,11 @@ def load(
         raise BadSettings("\n".join(_explain(item, sources) for item in error.errors())) from None
 
 
+def without_login(text: str) -> str:
+    """Return *text* without the user names and passwords of the URLs in it."""
+    return _LOGIN_IN_URL.sub("//(hidden)@", text)
+
+
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
@@ -347,6 +230,7 @@ def _explain(item: Any, sources: Mapping[str, str]) -> str:
     source = sources.get(name, "")
     if item["type"] == "extra_forbidden":
         return f"{place} ({source}): there is no such setting; `tgate settings` lists them"
-    shown = "(hidden)" if "password" in name else repr(item["input"])[:200]
+    secret = "password" in name or "api_key" in name
+    shown = "(hidden)" if secret else without_login(repr(item["input"]))[:200]
     may_be = allowed(Settings.model_json_schema()["properties"][name])
     return f"{place} = {shown} ({source}): {message}; allowed: {may_be}"

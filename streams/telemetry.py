@@ -12,7 +12,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from streams.settings import Settings
 
-LIBRARIES: Final = ("faust", "mode", "aiokafka", "kafka", "asyncio", "streams.engine")
+LIBRARIES: Final = ("faust", "mode", "aiokafka", "kafka", "asyncio", "openai", "httpx2", "httpcore2", "streams.engine")
 """Loggers that tell their services' life stories at INFO: heard from WARNING on, unless everything is asked for."""
 
 MAX_SAID: Final = 256

@@ -8,6 +8,8 @@ from enum import StrEnum
 class Cleanup(StrEnum):
     DELETE = "delete"
     COMPACT = "compact"
+    COMPACT_AND_DELETE = "compact,delete"
+    """For what changes often, and is of no use once it is old."""
 
 
 class Retention(StrEnum):
@@ -57,11 +59,16 @@ NEEDS_HUMAN = "needs-human"
 TURN_SETTLED = "turn-settled"
 JOURNAL = "journal"
 EVAL_CASES = "eval-cases"
+EVAL_LOG = "eval-log"
 EVAL_RUNS = "eval-runs"
 MONITORS = "monitors"
 DEAD_LETTERS = "dead-letters"
 SESSION_STATES = "session-states"
 BREAKER_STATES = "breaker-states"
+EVAL_RUN_STATES = "eval-run-states"
+EVAL_TRACE_STATES = "eval-trace-states"
+EVAL_SIGNAL_STATES = "eval-signal-states"
+EVAL_REQUEST_STATES = "eval-request-states"
 
 _IN = (Partitions.INPUT, Cleanup.DELETE, Retention.INPUT)
 
@@ -103,7 +110,23 @@ TOPICS: tuple[Topic, ...] = (
     Topic(TURN_SETTLED, SESSION, "TurnSettled", "out: this turn's diagnosis has landed"),
     Topic(JOURNAL, f"{SESSION} or {PROJECT}", "JournalEntry", "out: every other event worth keeping"),
     Topic(EVAL_CASES, "case_id", "EvalCase", "captured replayable cases", cleanup=Cleanup.COMPACT),
-    Topic(DEAD_LETTERS, "the original key", None, "out: what could not be read, original bytes, reason in headers"),
+    Topic(
+        EVAL_LOG,
+        "run_id or monitor_id",
+        "EvalLogRecord",
+        "what happened to eval runs and monitors, in order",
+        Partitions.CANDIDATES,
+        log_append_time=True,
+    ),
+    # The ladder makes a run a turn and tier: without an end they would fill the disk, and their scores have one too.
+    Topic(EVAL_RUNS, "run_id", "EvalRun", "out: how far each eval run has come", cleanup=Cleanup.COMPACT_AND_DELETE),
+    Topic(MONITORS, "monitor_id", "Monitor", "out: every monitor as it stands", cleanup=Cleanup.COMPACT),
+    Topic(
+        DEAD_LETTERS,
+        "the original key",
+        None,
+        "out: what could not be read, original bytes, reason in headers; without value: marks one as redriven",
+    ),
     Topic(
         SESSION_STATES,
         "s/<session_id> or p/<partition>",
@@ -120,9 +143,49 @@ TOPICS: tuple[Topic, ...] = (
         Partitions.CANDIDATES,
         Cleanup.COMPACT,
     ),
+    Topic(
+        EVAL_RUN_STATES,
+        "r/<run_id>, m/<monitor_id> or p/<partition>",
+        "RunState, MonitorState, EvalPartitionState",
+        "changelog of the runs stage's table",
+        Partitions.CANDIDATES,
+        Cleanup.COMPACT,
+    ),
+    Topic(
+        EVAL_TRACE_STATES,
+        "t/<session_id>, NUL, <trace_id>; or p/<partition>",
+        "KeptTrace, StagePosition",
+        "changelog of the catalog stage's table: each trace whole, its updates merged",
+        Partitions.LOG,
+        Cleanup.COMPACT,
+    ),
+    Topic(
+        EVAL_SIGNAL_STATES,
+        "t/<session_id>, NUL, <trace_id>; or p/<partition>",
+        "TraceSignals, StagePosition",
+        "changelog of the signals stage's table",
+        Partitions.LOG,
+        Cleanup.COMPACT,
+    ),
+    Topic(
+        EVAL_REQUEST_STATES,
+        "r/ or d/ with <run_id>, NUL, <session_id>, NUL, <part>; b/<session_id>; or p/<partition>",
+        "RequestState, AnsweredRequest, Spending, StagePosition",
+        "changelog of the evaluate stage's table",
+        Partitions.LOG,
+        Cleanup.COMPACT,
+    ),
 )
 
 BY_ROLE: Mapping[str, Topic] = {topic.name: topic for topic in TOPICS}
+
+_EVALUATORS_ONLY = frozenset(
+    {EVAL_LOG, EVAL_RUNS, MONITORS, EVAL_RUN_STATES, EVAL_TRACE_STATES, EVAL_SIGNAL_STATES, EVAL_REQUEST_STATES}
+)
+DETECTION = frozenset(BY_ROLE) - _EVALUATORS_ONLY
+"""What a worker uses: it starts also where nobody has topics for evaluators."""
+EVALUATORS = _EVALUATORS_ONLY | {TRACES, EVAL_REQUESTS, SESSION_LOG, EVAL_SCORES, JOURNAL, DEAD_LETTERS}
+"""What an evaluators' worker uses."""
 
 
 def named(names: Mapping[str, str]) -> dict[str, Topic]:

@@ -3,16 +3,18 @@
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Final
 
 import faust
 import structlog
 from aiokafka.errors import KafkaError
 
-from streams.app import Ready, build, prepare
+from streams.app import build
 from streams.errors import TgateError
+from streams.readiness import Ready, prepare
 from streams.settings import Settings
+from streams.topics import DETECTION
 
 log = structlog.get_logger(__name__)
 
@@ -75,27 +77,34 @@ class GateWorker(faust.Worker):  # type: ignore[misc]
         return asyncio.sleep(0)
 
 
-def run(settings: Settings, on_ready: Callable[[], None]) -> int:
+Build = Callable[[Settings, Ready], faust.App]
+
+
+def run(
+    settings: Settings, on_ready: Callable[[], None], make: Build | None = None, roles: Collection[str] = DETECTION
+) -> int:
     """Run one worker in this thread and return its exit code: 0 after a signal, 1 after a crash.
+
+    make: its app; none: detection's. roles: the topics that it uses, by default name.
 
     Raises:
         TopicsWrong: topics are missing or wrong; nothing was started.
         KafkaError: no broker answers.
         UnreadableState: a stored state cannot be read by this version; the worker has stopped.
     """
-    ready = asyncio.run(_prepared(settings))
-    return run_app(lambda: build(settings, ready), on_ready)
+    ready = asyncio.run(_prepared(settings, roles))
+    return run_app(lambda: (make or build)(settings, ready), on_ready)
 
 
-async def _prepared(settings: Settings) -> Ready:
+async def _prepared(settings: Settings, roles: Collection[str]) -> Ready:
     """Prepare; a broker that does not answer is asked again for a while: another of its cluster may, or it comes back."""
     for attempt in range(1, START_TRIES):
         try:
-            return await prepare(settings)
+            return await prepare(settings, roles)
         except (KafkaError, TimeoutError) as error:
             log.warning("broker_away", error=str(error) or repr(error), attempt=attempt, hint="asking again")
             await asyncio.sleep(START_PAUSE_S)
-    return await prepare(settings)
+    return await prepare(settings, roles)
 
 
 def run_app(make: Callable[[], faust.App], on_ready: Callable[[], None]) -> int:

@@ -7,12 +7,20 @@ import pytest
 
 from streams import tables
 from streams.engine.changelog import transactional_ids
+from streams.evaluators.app import SUFFIX
 from streams.settings import Settings
 from streams.topics import (
     BREAKER_STATES,
     BY_ROLE,
+    DEAD_LETTERS,
+    DETECTION,
+    EVAL_LOG,
     EVAL_REQUESTS,
+    EVAL_RUNS,
     EVAL_SCORES,
+    EVALUATORS,
+    JOURNAL,
+    MONITORS,
     NOTICE_CANDIDATES,
     NOTICES,
     SESSION_LOG,
@@ -54,13 +62,22 @@ def test_exactly_our_topics_are_covered() -> None:
 
 
 def test_a_worker_checks_every_topic_and_creates_none() -> None:
-    assert topics("worker", "DescribeConfigs") == set(BY_ROLE)
-    assert topics("worker", "Read") | topics("worker", "Write") == set(BY_ROLE)
+    assert topics("worker", "DescribeConfigs") == DETECTION
+    assert topics("worker", "Read") | topics("worker", "Write") == DETECTION
     assert topics("worker", "Create") == set()
     inputs = {TRACE_INGESTED, EVAL_SCORES}
     logs = {SESSION_LOG, NOTICE_CANDIDATES, SESSION_STATES, BREAKER_STATES}
     assert topics("worker", "Read") == inputs | logs
-    assert topics("worker", "Write") == set(BY_ROLE) - inputs
+    assert topics("worker", "Write") == DETECTION - inputs
+
+
+def test_evaluators_check_the_topics_they_use_and_create_none() -> None:
+    assert topics("evaluators", "DescribeConfigs") == EVALUATORS
+    assert topics("evaluators", "Read") | topics("evaluators", "Write") == EVALUATORS
+    assert topics("evaluators", "Create") == set()
+    assert topics("evaluators", "Read") == EVALUATORS - {EVAL_RUNS, MONITORS, JOURNAL, DEAD_LETTERS}
+    assert topics("evaluators", "Write") == EVALUATORS - {TRACES, SESSION_LOG}
+    assert set(BY_ROLE) == DETECTION | EVALUATORS
 
 
 def test_what_the_others_may_do() -> None:
@@ -70,7 +87,8 @@ def test_what_the_others_may_do() -> None:
     assert topics("agent", "Read") == {NOTICES, TURN_SETTLED, TURN_REPORTS}
     assert topics("evaluator", "Read") == {EVAL_REQUESTS, TRACES}
     assert topics("operator", "Read") == set(BY_ROLE)
-    assert topics("operator", "Write") == {NOTICE_CANDIDATES, TRACE_INGESTED, EVAL_SCORES}
+    asked = {EVAL_LOG, EVAL_RUNS, MONITORS}
+    assert topics("operator", "Write") == {NOTICE_CANDIDATES, TRACE_INGESTED, EVAL_SCORES, DEAD_LETTERS} | asked
 
 
 def test_the_documentation_says_the_same() -> None:
@@ -81,13 +99,29 @@ def test_the_documentation_says_the_same() -> None:
     assert said == rows()
 
 
-def test_only_the_worker_fences() -> None:
+def test_only_workers_fence() -> None:
     """By the names that the stages give their transactional ids."""
-    found = [(role, names) for role, resource, _, names in rows() if resource == "transactional-id"]
-    assert [role for role, _ in found] == ["worker"]
-    prefixes = tuple(name.replace("{app-id}", "gate").removesuffix("*") for name in found[0][1])
-    for table in (tables.SESSIONS, tables.BREAKERS):
-        assert all(name.startswith(prefixes) for name in transactional_ids("gate", table, 3))
+    found = {role: names for role, resource, _, names in rows() if resource == "transactional-id"}
+    assert found.keys() == {"worker", "evaluators"}
+    ours = {
+        "worker": ("gate", (tables.SESSIONS, tables.BREAKERS)),
+        "evaluators": (
+            f"gate{SUFFIX}",
+            (tables.EVAL_TRACES, tables.EVAL_SIGNALS, tables.EVAL_REQUESTS, tables.EVAL_RUNS),
+        ),
+    }
+    for role, (app_id, used) in ours.items():
+        prefixes = tuple(name.replace("{app-id}", "gate").removesuffix("*") for name in found[role])
+        for table in used:
+            assert all(name.startswith(prefixes) for name in transactional_ids(app_id, table, 3))
+
+
+def test_no_prefix_of_one_role_reaches_the_group_of_another() -> None:
+    groups = [(role, name) for role, resource, _, names in rows() if resource == "group" for name in names]
+    prefixes = [(role, name.removesuffix("*")) for role, name in groups if name.endswith("*")]
+    assert not [
+        (role, name) for role, name in groups for other, prefix in prefixes if name.startswith(prefix) and role != other
+    ]
 
 
 def test_names_follow_the_settings() -> None:
@@ -117,7 +151,7 @@ def test_a_principal_of_ones_own() -> None:
     [
         ((), "usage: acls.sh print"),
         (("apply",), "--bootstrap is needed"),
-        (("print", "--role", "root"), "no role root; there are: admin agent evaluator operator worker"),
+        (("print", "--role", "root"), "no role root; there are: admin agent evaluator evaluators operator worker"),
         (("print", "--principal", "User:x"), "--principal needs --role"),
         (("print", "--topic", "notice=x"), "no topic notice; there are: breaker-states"),
         (("print", "--topic", "notices"), "--topic is DEFAULT=NAME, not notices"),

@@ -11,7 +11,7 @@ readonly usage="usage: acls.sh print [OPTION...]
 print writes the kafka-acls commands, apply runs them: as often as you like, what is
 there stays. FILE has the properties of an administrator's login.
 
-  --role ROLE             of this role only: worker, admin, agent, operator or evaluator
+  --role ROLE             of this role only: worker, evaluators, admin, agent, operator or evaluator
   --principal TYPE:NAME   who has the role; default User:tgate-ROLE (needs --role)
   --app-id ID             the setting app_id; default trajectory-gate
   --prefix TEXT           before every topic's default name

@@ -68,7 +68,9 @@ class Ingest:
         if record.topic == self._trace_topic:
             trace = self._wire.read_trace(record.value, record.key, record.timestamp)
             key, partition = self._place(trace.session_id)
-            whole.append(self._outbox.to(TRACES, key, self._wire.write_trace(trace), partition=partition))
+            # As it came: the key names the session where the trace does not, and readers know every format.
+            value = self._wire.bounded(record.value, "Trace")
+            whole.append(self._outbox.to(TRACES, key, value, partition=partition))
             appended.append(self._log_record(record, topic_id, trace.session_id, trace.trace))
         else:
             score = self._wire.read_score(record.value, record.key, record.timestamp)

@@ -8,7 +8,7 @@ from contextlib import suppress
 import prometheus_client
 import structlog
 
-from streams.agents.outbox import Output
+from streams.agents.outbox import EvalOutput, Output
 from streams.core.model import EvalCase, EvalRequest, JournalEntry, JournalKind, NeedsHuman, Notice, Report, TurnSettled
 from streams.engine import Batch, Recovery, Revoked
 from streams.metrics import Metrics, OutputMetrics
@@ -28,7 +28,7 @@ class Tally:
         self._metrics = metrics
         self._seen: Counter[Kind] = Counter()
 
-    def output(self, output: Output) -> None:
+    def output(self, output: Output | EvalOutput) -> None:
         """Note an output."""
         known = self._metrics
         match output:
@@ -48,7 +48,7 @@ class Tally:
             case EvalCase():
                 self._seen[known.eval_cases, ()] += 1
             case _:
-                """A candidate is counted as the decision that made it."""
+                """A candidate is counted as the decision that made it, an event of the eval log as what it leads to."""
 
     def dead_letter(self, error: Exception) -> None:
         """Note a record that could not be read."""

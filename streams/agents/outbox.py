@@ -6,6 +6,7 @@ from typing import Any
 from aiokafka import ConsumerRecord
 
 from streams.admin import MAX_DEAD_LETTER_BYTES
+from streams.core.eval_log import EvalEvent, EvalLogRecord, about
 from streams.core.model import (
     Candidate,
     EvalCase,
@@ -16,12 +17,18 @@ from streams.core.model import (
     Report,
     TurnSettled,
 )
+from streams.core.monitors import Monitor, MonitorGone
+from streams.core.runs import EvalRun
 from streams.engine import Out, partition_for
+from streams.engine.producing import size_in_request
 from streams.topics import (
     DEAD_LETTERS,
     EVAL_CASES,
+    EVAL_LOG,
     EVAL_REQUESTS,
+    EVAL_RUNS,
     JOURNAL,
+    MONITORS,
     NEEDS_HUMAN,
     NOTICE_CANDIDATES,
     NOTICES,
@@ -32,6 +39,9 @@ from streams.topics import (
 from streams.wire import Wire
 
 Output = Report | Candidate | EvalRequest | TurnSettled | JournalEntry | Notice | NeedsHuman | EvalCase
+"""What detection puts out."""
+EvalOutput = EvalRun | Monitor | MonitorGone | EvalEvent | EvalRequest | JournalEntry
+"""What the runs of evaluators put out."""
 
 ROLES: Mapping[type[Any], str] = {
     Report: TURN_REPORTS,
@@ -42,8 +52,11 @@ ROLES: Mapping[type[Any], str] = {
     Notice: NOTICES,
     NeedsHuman: NEEDS_HUMAN,
     EvalCase: EVAL_CASES,
+    EvalRun: EVAL_RUNS,
+    Monitor: MONITORS,
 }
-ROOM_FOR_HEADERS = 100_000
+ROOM_FOR_MARKS = 1_000
+"""Bytes for the headers that say what was cut."""
 INTERNAL = frozenset({NOTICE_CANDIDATES, EVAL_REQUESTS})
 """Topics that only our own stages read: Avro always, whatever the output format."""
 
@@ -56,10 +69,19 @@ class Outbox:
         self._topics = topics
         self._counts = counts
 
-    def record(self, output: Output) -> Out:
-        role = ROLES[type(output)]
+    def record(self, output: Output | EvalOutput) -> Out:
+        role = ROLES.get(type(output))
+        if role is None:
+            return self._of_evaluators(output)
         value = self._wire.write_internal(output) if role in INTERNAL else self._wire.write(output)
         return self.to(role, _key(output), value)
+
+    def _of_evaluators(self, output: Output | EvalOutput) -> Out:
+        """Return the record of an event of the eval log, or the tombstone of a monitor."""
+        if isinstance(output, MonitorGone):
+            return self.to(MONITORS, _key(output), None)
+        assert isinstance(output, EvalEvent)
+        return self.to(EVAL_LOG, _key(output), self._wire.write_internal(EvalLogRecord(-1, 0, output)))
 
     def to(
         self,
@@ -85,24 +107,36 @@ class Outbox:
             "dlq-error": type(error).__name__,
             "dlq-message": error,
         }
-        headers = [*record.headers, *((name, str(value).encode("utf-8", "replace")) for name, value in said.items())]
-        value = record.value
-        if value is not None and len(value) > MAX_DEAD_LETTER_BYTES - ROOM_FOR_HEADERS:
-            value = value[: MAX_DEAD_LETTER_BYTES - ROOM_FOR_HEADERS]
-            headers.append(("dlq-cut-from-bytes", str(len(record.value)).encode()))
-        return self.to(DEAD_LETTERS, record.key, value, headers=headers)
+        ours = [(name, str(value).encode("utf-8", "replace")) for name, value in said.items()]
+        key, value, theirs = record.key, record.value, list(record.headers)
+        over = size_in_request(key, value, [*theirs, *ours]) - MAX_DEAD_LETTER_BYTES + ROOM_FOR_MARKS
+        if over > 0:
+            ours.append(("dlq-cut-from-bytes", str(len(value or b"")).encode()))
+            over -= len(value or b"")
+            value = (value or b"")[: max(0, -over)]
+        if over > 0:
+            # All that is left are headers and a key of many megabytes.
+            ours.append(("dlq-left-out", b"key and headers"))
+            key, theirs = None, []
+        return self.to(DEAD_LETTERS, key, value, headers=[*theirs, *ours])
 
 
-def _key(output: Output) -> bytes:
+def _key(output: Output | EvalOutput) -> bytes:
     match output:
+        case Report() | EvalRequest() | TurnSettled() | Notice():
+            key = output.session_id
         case Candidate():
             key = output.notice.project
         case NeedsHuman():
             key = output.project
         case EvalCase():
             key = output.case_id
+        case EvalRun():
+            key = output.run_id
+        case Monitor():
+            key = output.monitor_id
         case JournalEntry():
             key = output.session_id or output.project or ""
         case _:
-            key = output.session_id
+            key = about(output)
     return key.encode("utf-8", "surrogatepass")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -52,7 +52,7 @@ class Owner:
         self,
         settings: Settings,
         folds: Mapping[int, LogFold],
-        inputs: tuple[TP, ...],
+        inputs: Sequence[str],
         publisher: Publisher,
         outbox: Outbox,
         wire: Wire,
@@ -101,15 +101,17 @@ class Owner:
             await self._tick(due, now)
 
     async def _tick(self, due: Mapping[int, LogFold], now: int) -> None:
-        if fresh := due.keys() - self._pledges.keys():
-            logs = {part: TP(self._log_topic, part) for part in fresh}
-            ends = await self._offsets.end_offsets([*self._inputs, *logs.values()])
-            inputs = {tp: ends[tp] for tp in self._inputs}
-            self._pledges.update({part: Pledge(now, inputs, ends[logs[part]]) for part in fresh})
-        committed = await self._offsets.committed(self._settings.app_id, self._inputs)
+        # Asked for each time: topics are given more partitions, and are made again with fewer records.
+        inputs = await self._offsets.partitions(self._inputs)
+        logs = {part: TP(self._log_topic, part) for part in due.keys() - self._pledges.keys()}
+        found = await self._offsets.end_offsets([*inputs, *logs.values()])
+        ends = {tp: found[tp] for tp in inputs}
+        self._pledges.update({part: Pledge(now, ends, found[log]) for part, log in logs.items()})
+        committed = await self._offsets.committed(self._settings.app_id, inputs)
         self._note_progress(committed, now)
         for partition, pledge in list(self._pledges.items()):
-            behind = {tp for tp, end in pledge.ends.items() if (committed[tp] or 0) < end}
+            wanted = {tp: min(end, ends[tp]) for tp, end in pledge.ends.items() if tp in ends}
+            behind = {tp for tp, end in wanted.items() if (committed[tp] or 0) < end}
             stuck = {tp for tp in behind if now - self._progress[tp].since >= seconds(self._settings.stuck_input_s)}
             if behind <= stuck and due[partition].position >= pledge.log_end:
                 names = tuple(sorted(f"{tp.topic}-{tp.partition}" for tp in stuck))
@@ -132,8 +134,8 @@ class Owner:
         wanted: dict[TP, int] = {}
         for pledge in self._pledges.values():
             wanted.update({tp: max(end, wanted.get(tp, 0)) for tp, end in pledge.ends.items()})
-        for tp in self._inputs:
-            offset = committed[tp] or 0
+        for tp, known_offset in committed.items():
+            offset = known_offset or 0
             is_behind = offset < wanted.get(tp, 0)
             known = self._progress.get(tp)
             if known is None or known.committed != offset or not (known.is_behind and is_behind):

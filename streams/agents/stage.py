@@ -8,7 +8,7 @@ import structlog
 from aiokafka import ConsumerRecord
 
 from streams.agents.metering import Meter
-from streams.agents.outbox import Outbox, Output
+from streams.agents.outbox import EvalOutput, Outbox, Output
 from streams.core.model import StepFailed
 from streams.engine import Batch, Out, PartitionState, Publisher
 from streams.errors import CoreFailure, InvalidRecord
@@ -49,7 +49,7 @@ class FoldStage(ABC, Generic[F, R]):
         """
 
     @abstractmethod
-    def apply(self, fold: F, read: R) -> Iterable[Output | StepFailed]:
+    def apply(self, fold: F, read: R) -> Iterable[Output | EvalOutput | StepFailed]:
         """Fold one record and return what it puts out."""
 
     @abstractmethod

@@ -12,6 +12,8 @@ from streams.calibration.tracks import Floats
 from streams.core.gate import Gate
 
 FEW_LABELS: Final = 5
+FEW_SESSIONS: Final = 20
+"""To learn a pace line from."""
 
 
 class Reason(StrEnum):
@@ -25,6 +27,7 @@ class Reason(StrEnum):
     TOO_SHORT = "sessions_too_short"
     FLAT_GAIN = "gain_zero_on_flat_score"
     ONE_SIDED = "labels_one_sided"
+    TOO_FEW = "too_few_sessions"
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,3 +152,14 @@ def one_sided(labels: Mapping[str, bool]) -> Abstention | None:
         "cannot be measured"
     )
     return Abstention("-", "labels", Reason.ONE_SIDED, text)
+
+
+def too_few(sessions: int, behind: int) -> Abstention | None:
+    """Say when there are too few sessions to learn a pace line from; *behind*: how many each of its points needs."""
+    if sessions >= FEW_SESSIONS:
+        return None
+    text = (
+        f"{sessions} sessions to learn from: a line needs {behind} that went on at every trace, and a part of them is "
+        "left out in turn, so there is hardly a line"
+    )
+    return Abstention("-", "pace", Reason.TOO_FEW, text)

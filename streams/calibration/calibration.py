@@ -7,16 +7,19 @@ from typing import Final
 
 import numpy as np
 
-from streams.calibration.abstentions import FEW_LABELS, Abstention, Shape, abstentions, one_sided, shape
-from streams.calibration.choosing import Chosen, best, choose
+from streams.calibration.abstentions import FEW_LABELS, Abstention, Shape, abstentions, one_sided, shape, too_few
+from streams.calibration.choosing import Chosen, HeldOut, Parts, best, choose, cut, folds, held_out
 from streams.calibration.evidence import Evidence, evidence
 from streams.calibration.grid import gates
+from streams.calibration.lines import BEHIND
+from streams.calibration.pacing import PaceSetting, Pacing
 from streams.calibration.rules import Rule, sweep_rules
 from streams.calibration.seen import Seen
 from streams.calibration.sweep import sweep
 from streams.calibration.tracks import Tracks
 from streams.calibration.values import MetricValues, agreement, describe
 from streams.core.gate import Gate
+from streams.core.pace import Pace
 from streams.core.rules import Rules
 
 CURRENT: Final = 0
@@ -71,6 +74,48 @@ class GateFinding:
 
 
 @dataclass(frozen=True)
+class Contender:
+    """The gate or pace at a budget of false alarms.
+
+    setting: the number of its best setting as counted on all sessions; none where none finds anything.
+    held_out: what is chosen so without a part of the sessions, counted on that part, all parts together.
+    """
+
+    evidence: Evidence
+    setting: int | None
+    held_out: HeldOut
+
+
+@dataclass(frozen=True)
+class PaceFinding:
+    """What each setting of pace would have said, and the gate at the same budget.
+
+    Its evidence judges every session by lines that were not learned from that session's part.
+
+    rate: the budget at which both are compared, false alarms per trace.
+    paces: the lines of the chosen setting, else of the best as counted, learned from all sessions; they may be none.
+    learned_from: how many sessions that is.
+    """
+
+    settings: tuple[PaceSetting, ...]
+    rate: float
+    pace: Contender
+    gate: Contender
+    chosen: Chosen | None
+    paces: tuple[Pace, ...]
+    learned_from: int
+
+    @property
+    def evidence(self) -> Evidence:
+        return self.pace.evidence
+
+    @property
+    def setting(self) -> int | None:
+        """The setting whose lines these are."""
+        return self.chosen.setting if self.chosen is not None else self.pace.setting
+
+
+@dataclass(frozen=True)
 class Calibration:
     """What was found; without tier-1 series there is no gate."""
 
@@ -86,6 +131,8 @@ class Calibration:
     abstentions: tuple[Abstention, ...]
     gate: GateFinding | None
     others: tuple[RuleFinding, ...]
+    pace: PaceFinding | None = None
+    """None without a budget and without labels on both sides."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +140,7 @@ class Wish:
     """What is asked of a calibration.
 
     budget: false alarms per trace of good sessions; none: choose nothing.
+    by_task: learn a pace line for each task with enough sessions.
     """
 
     labels: Mapping[str, bool] | None = None
@@ -100,6 +148,7 @@ class Wish:
     confidence: float = 0.95
     target_precision: float = 0.8
     one_value: str = "last"
+    by_task: bool = False
 
 
 def calibrate(seen: Seen, rules: Rules, wish: Wish) -> Calibration:
@@ -123,6 +172,9 @@ def calibrate(seen: Seen, rules: Rules, wish: Wish) -> Calibration:
     found = [item for metric, held in shapes.items() for item in abstentions(metric, held, rules.gate)]
     sided = one_sided(labels) if labels is not None else None
     alone = [*shapes, *(metric for metric in seen.session_metrics if metric not in shapes)]
+    gate = _gate(tracks, rules, labels, wish) if shapes else None
+    pace = _pace(gate, seen.tasks if wish.by_task else None, labels is None, wish) if gate else None
+    few = too_few(pace.learned_from, BEHIND) if pace else None
     return Calibration(
         rules=rules,
         sessions=len(names),
@@ -132,9 +184,10 @@ def calibrate(seen: Seen, rules: Rules, wish: Wish) -> Calibration:
         one_value=wish.one_value,
         agreement=agreement(by_session, lines),
         shapes=shapes,
-        abstentions=(*found, *([sided] if sided else [])),
-        gate=_gate(tracks, rules, labels, wish) if shapes else None,
+        abstentions=(*found, *(item for item in (sided, few) if item is not None)),
+        gate=gate,
         others=tuple(_others(seen, metric, rules, labels) for metric in alone),
+        pace=pace,
     )
 
 
@@ -145,6 +198,38 @@ def _gate(tracks: Tracks, rules: Rules, labels: Mapping[str, bool] | None, wish:
     if wish.budget is not None and labels is not None:
         chosen = choose(found, tracks.names, wish.budget, wish.confidence, FEW_LABELS)
     return GateFinding(tracks, tuple(tried), found, chosen)
+
+
+def _pace(gate: GateFinding, tasks: Mapping[str, str] | None, strict: bool, wish: Wish) -> PaceFinding | None:
+    """Learn pace and hold it beside the gate; without labels every alarm of either counts as false."""
+    of_gate = gate.evidence.strictly() if strict else gate.evidence
+    if wish.budget is None and (strict or not of_gate.two_sided):
+        return None
+    names, rate = gate.tracks.names, wish.budget
+    if rate is None:
+        rate = float(of_gate.false_rate[CURRENT])
+    own = None if tasks is None else [tasks.get(name) for name in names]
+    pacing = Pacing(gate.tracks, of_gate, own, folds(of_gate.failed, names))
+    found = pacing.judged
+    chosen = None
+    if wish.budget is not None:
+        chosen = choose(found, names, wish.budget, wish.confidence, FEW_LABELS, pacing.parts)
+
+    def contender(evidence: Evidence, parts: Parts) -> Contender:
+        setting = best(evidence, evidence.false_rate <= rate)
+        return Contender(evidence, setting, held_out(parts, rate, wish.confidence, proven=False))
+
+    mine = contender(found, pacing.parts)
+    setting = chosen.setting if chosen is not None else mine.setting
+    return PaceFinding(
+        settings=pacing.settings,
+        rate=rate,
+        pace=mine,
+        gate=contender(of_gate, cut(of_gate, names)),
+        chosen=chosen,
+        paces=() if setting is None else pacing.paces(pacing.settings[setting]),
+        learned_from=int(of_gate.good.sum()),
+    )
 
 
 def _others(seen: Seen, metric: str, rules: Rules, labels: Mapping[str, bool] | None) -> RuleFinding:

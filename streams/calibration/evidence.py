@@ -1,7 +1,7 @@
 """What each setting would have meant for labelled sessions: what it found, what it raised for nothing, how early."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,12 +19,15 @@ class Evidence:
 
     lengths: traces of each session.
     failed, good: which sessions are labelled so; a session may be neither.
+    strict: there are no labels. Every session then counts as good, so that every alarm is false, and as failed, so that
+        of two settings with as few alarms the one that speaks of more sessions is the better.
     """
 
     sweep: Sweep
     lengths: Ints
     failed: Bools
     good: Bools
+    strict: bool = False
 
     @cached_property
     def flagged(self) -> Bools:
@@ -49,27 +52,27 @@ class Evidence:
     def fp(self) -> Ints:
         return np.asarray((self.flagged & self.good).sum(axis=1), np.int64)
 
-    @property
+    @cached_property
     def precision(self) -> Floats:
         """Share of the flagged sessions that failed; 0 without any."""
         return np.asarray(self.tp / np.maximum(1, self.tp + self.fp), np.float64)
 
-    @property
+    @cached_property
     def recall(self) -> Floats:
         """Share of the failed sessions that were flagged; 0 without any."""
         return self.tp / max(1, int(self.failed.sum()))
 
-    @property
+    @cached_property
     def f1(self) -> Floats:
         both = self.precision + self.recall
         return 2 * self.precision * self.recall / np.where(both == 0, 1, both)
 
-    @property
+    @cached_property
     def per_1000(self) -> Floats:
         """Notices per 1,000 traces of all sessions."""
         return np.asarray(1000 * self.sweep.notices.sum(axis=1) / max(1, int(self.lengths.sum())), np.float64)
 
-    @property
+    @cached_property
     def good_traces(self) -> int:
         return int(self.lengths[self.good].sum())
 
@@ -78,7 +81,7 @@ class Evidence:
         """Notices in good sessions."""
         return np.asarray(self.sweep.notices[:, self.good].sum(axis=1), np.int64)
 
-    @property
+    @cached_property
     def false_rate(self) -> Floats:
         """Notices per trace of good sessions."""
         return self.false_alarms / max(1, self.good_traces)
@@ -93,7 +96,7 @@ class Evidence:
         share = (self.lengths - self.sweep.first) / np.maximum(1, self.lengths)
         return np.where(self.flagged, share, 0.0)
 
-    @property
+    @cached_property
     def lead(self) -> Floats:
         """Mean share of a failed session that was still to come at its first notice, 0 where there was none."""
         return self.left[:, self.failed].mean(axis=1) if self.failed.any() else np.zeros(len(self.left))
@@ -106,7 +109,16 @@ class Evidence:
     def take(self, sessions: Bools) -> "Evidence":
         """Return the evidence of some sessions."""
         part = Sweep(self.sweep.notices[:, sessions], self.sweep.first[:, sessions])
-        return Evidence(part, self.lengths[sessions], self.failed[sessions], self.good[sessions])
+        return Evidence(part, self.lengths[sessions], self.failed[sessions], self.good[sessions], self.strict)
+
+    def with_sweep(self, sweep: Sweep) -> "Evidence":
+        """Return what another sweep of the same sessions says."""
+        return replace(self, sweep=sweep)
+
+    def strictly(self) -> "Evidence":
+        """Return the evidence as it counts without labels."""
+        every = np.ones(len(self.lengths), np.bool_)
+        return Evidence(self.sweep, self.lengths, every, every, strict=True)
 
     def intervals(self, setting: int) -> dict[str, tuple[float, float]]:
         """Return 95 % bootstrap intervals over sessions: recall, precision, false_rate, traces_left, share_left."""

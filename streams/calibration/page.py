@@ -4,8 +4,8 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from streams.calibration import words
-from streams.calibration.calibration import BUDGETS, CURRENT, Calibration, GateFinding
+from streams.calibration import comparison, words
+from streams.calibration.calibration import BUDGETS, CURRENT, Calibration, GateFinding, PaceFinding
 from streams.calibration.grid import words as setting_words
 from streams.calibration.pictures import Picture
 
@@ -47,12 +47,14 @@ def page(found: Calibration, pictures: Sequence[Picture], source: str, settings:
     if gate is not None:
         parts += ["<h2>The gate</h2>", _gate_table(gate)]
         parts += _figures(by_name, ("trade-off", "lead-time", "notices"))
+        if found.pace is not None:
+            parts += [*_pace(found.pace, gate), *_figures(by_name, _starting(by_name, "pace-"))]
         parts += [
             "<h2>Sessions worth a look</h2>",
-            *_figures(by_name, (name for name in by_name if name.startswith("sessions-"))),
+            *_figures(by_name, _starting(by_name, "sessions-")),
         ]
     parts += ["<h2>Metrics and their thresholds</h2>", _metric_table(found)]
-    parts += _figures(by_name, (name for name in by_name if name.startswith("metric-")))
+    parts += _figures(by_name, _starting(by_name, "metric-"))
     if settings is not None:
         parts.append(f"<h2>The settings file</h2><pre>{_text(settings)}</pre>")
     head = f"<meta charset='utf-8'><title>tgate calibration</title><style>{STYLE}</style>"
@@ -87,6 +89,31 @@ def _verdict(gate: GateFinding) -> str:
         said.append(f"<p class='quiet'>{_text(_sentence(words.held_out(chosen.held_out)))}</p>")
     said.append(f"<p>In force: {_text(words.setting(gate, CURRENT, chosen.confidence))}.</p>")
     return f"<div class='verdict{'' if chosen.ok else ' refused'}'>{''.join(said)}</div>"
+
+
+def _pace(found: PaceFinding, gate: GateFinding) -> list[str]:
+    said = []
+    if (chosen := found.chosen) is not None:
+        said.append(f"<p><b>{_text(_sentence(words.verdict(chosen)))}</b></p>")
+        if chosen.setting is not None:
+            name = "Chosen" if chosen.ok else "Best as counted, not proven"
+            meant = words.meant(found.evidence, chosen.setting, chosen.confidence)
+            said.append(f"<p>{name}: {_text(found.settings[chosen.setting])}: {_text(meant)}.</p>")
+        said = [f"<div class='verdict{'' if chosen.ok else ' refused'}'>{''.join(said)}</div>"]
+    return [
+        "<h2>Pace</h2>",
+        *said,
+        (
+            f"<p>{_text(comparison.title(found))}. What follows the setting is counted on sessions that it was neither "
+            "learned from nor chosen by.</p>"
+        ),
+        _table(comparison.columns(found), comparison.rows(found, gate), 2),
+        f"<p class='quiet'>{_text(_sentence(words.overlap(found)))}</p>",
+    ]
+
+
+def _starting(by_name: dict[str, Picture], prefix: str) -> list[str]:
+    return [name for name in by_name if name.startswith(prefix)]
 
 
 def _sentence(text: str) -> str:

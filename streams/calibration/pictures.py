@@ -2,7 +2,7 @@
 
 import io
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,8 @@ from matplotlib import rc_context
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from streams.calibration.calibration import CURRENT, Calibration, GateFinding, RuleFinding
+from streams.calibration.calibration import CURRENT, Calibration, GateFinding, PaceFinding, RuleFinding
+from streams.calibration.evidence import Evidence
 from streams.calibration.values import BUCKETS, MetricValues, histogram
 
 GOOD, FAILED, UNKNOWN = "#3b7dd8", "#d1495b", "#8a8f98"
@@ -23,6 +24,7 @@ RULE_COLOURS: Final = {
     "percentile": "#7f9c3b",
     "deadline": "#555555",
 }
+PACE_COLOUR: Final = "#d6249f"
 TICKS: Final = (2, 3, 5, 10, 20, 50, 100, 200, 300)
 STYLE: Final[dict[Any, Any]] = {
     "font.family": "DejaVu Sans",
@@ -146,7 +148,7 @@ def _draw_precision_recall(axes: Axes, item: MetricValues) -> None:
     axes.legend(fontsize=8, loc="lower left")
 
 
-def trade_off(gate: GateFinding, others: Iterable[RuleFinding]) -> Picture:
+def trade_off(gate: GateFinding, others: Iterable[RuleFinding], pace: PaceFinding | None = None) -> Picture:
     """Return false alarms against recall, of every setting of the gate and of the rules beside it."""
 
     def draw(figure: Figure) -> None:
@@ -154,6 +156,9 @@ def trade_off(gate: GateFinding, others: Iterable[RuleFinding]) -> Picture:
         _draw_settings(figure, axes, gate)
         for other in others:
             _draw_rules(axes, other)
+        if pace is not None:
+            every = range(len(pace.settings))
+            _draw_best(axes, pace.evidence, every, PACE_COLOUR, "pace (cross-validated lines)", 1.6)
         for number, name, colour, marker in _marked(gate):
             at = 1000 * gate.evidence.false_rate[number], gate.evidence.recall[number]
             axes.plot(*at, marker, color=colour, markersize=10, markeredgecolor="white", label=name, zorder=5)
@@ -202,10 +207,14 @@ def _draw_rules(axes: Any, other: RuleFinding) -> None:
     for name, colour in RULE_COLOURS.items():
         mine = [number for number, rule in enumerate(other.rules) if rule.name == name]
         if mine:
-            # The best recall at each rate or less: what the rule can do at all.
-            order = sorted(mine, key=lambda number: float(found.false_rate[number]))
-            rates, recalls = 1000 * found.false_rate[order], np.maximum.accumulate(found.recall[order])
-            axes.step(rates, recalls, where="post", color=colour, linewidth=1, label=f"{name} ({other.metric})")
+            _draw_best(axes, found, mine, colour, f"{name} ({other.metric})", 1)
+
+
+def _draw_best(axes: Any, found: Evidence, some: Sequence[int], colour: str, label: str, width: float) -> None:
+    """Draw the best recall at each rate or less: what a rule can do at all."""
+    order = sorted(some, key=lambda number: float(found.false_rate[number]))
+    rates, recalls = 1000 * found.false_rate[order], np.maximum.accumulate(found.recall[order])
+    axes.step(rates, recalls, where="post", color=colour, linewidth=width, label=label)
 
 
 def _marked(gate: GateFinding) -> list[tuple[int, str, str, str]]:

@@ -17,6 +17,8 @@ class Seen:
     """Collects reports; with them, the tier-1 series by trace, and every value of every metric."""
 
     projects: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, str] = field(default_factory=dict)
+    """Session -> its task, of those that have one."""
     _scores: dict[str, dict[str, dict[str, float]]] = field(
         default_factory=lambda: defaultdict(lambda: defaultdict(dict))
     )
@@ -54,6 +56,8 @@ class Seen:
 
     def _take(self, report: Report) -> None:
         self.projects[report.session_id] = report.project
+        if report.task is not None:
+            self.tasks[report.session_id] = report.task
         if report.lane is Lane.SESSION:
             for score in report.scores:
                 if score.value is not None:

@@ -22,13 +22,15 @@ def settings_file(rules: Rules, gate: Gate, comments: list[str]) -> str:
     others = {
         item.name: getattr(rules, item.name)
         for item in fields(Rules)
-        if item.name not in values and getattr(rules, item.name) != getattr(default, item.name)
+        if item.name not in {*values, "pace"} and getattr(rules, item.name) != getattr(default, item.name)
     }
-    lines = [f"# {line}".rstrip() for comment in comments for line in _wrapped(comment)]
+    lines = [f"# {line}".rstrip() for comment in comments for line in wrapped(comment)]
     lines += ["", *(f"{name} = {_value(value)}" for name, value in values.items())]
     if others:
         lines += ["", "# As they were in the sessions that this was learned from:"]
         lines += [f"{name} = {_value(value)}" for name, value in others.items()]
+    if rules.pace:
+        lines += ["", '# Pace was on. Its lines are in a file of their own, to be named here: pace_file = "..."']
     return "\n".join(lines) + "\n"
 
 
@@ -41,7 +43,7 @@ def _value(value: Any) -> str:
     return json.dumps(value)
 
 
-def _wrapped(comment: str) -> list[str]:
+def wrapped(comment: str) -> list[str]:
     """Break a comment between words; its own line ends stay."""
     found: list[str] = []
     for line in comment.splitlines() or [""]:

@@ -44,7 +44,11 @@ COMMANDS: Final[Mapping[str, Entry]] = {
     "replay": _entry("replay", "Replay what was seen through the same rules or others, and compare."),
     "calibrate": _entry("calibrate", "Learn from recorded sessions which thresholds they support."),
     "export": _entry("export", "Write topics to files, one JSON object a line."),
+    "runs": _entry("runs", "Ask evaluators for scores of what is there already, and see them.", "group"),
+    "monitors": _entry("monitors", "Run such runs again and again.", "group"),
+    "scores": _entry("scores", "Submit scores of people and programs.", "group"),
     "worker": _entry("worker", "Run the worker against brokers of your own."),
+    "evaluators": _entry("evaluators", "Run what scores traces and sessions, against brokers of your own."),
     "topics": _entry("topics", "Create, list and check the topics.", "group"),
     "settings": _entry("settings", "List every setting: value, default, where it came from, meaning."),
 }

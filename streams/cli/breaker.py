@@ -15,6 +15,7 @@ from streams.core.breaker import BreakerState
 from streams.core.model import BreakerReset
 from streams.core.rules import seconds
 from streams.engine import Out, Publisher, abilities
+from streams.errors import TgateError
 from streams.settings import Settings
 from streams.topics import BREAKER_STATES, NOTICE_CANDIDATES
 from streams.wire import Wire
@@ -96,9 +97,16 @@ def reset(invocation: Invocation, /, *, project: str, reason: str) -> None:
     """Close a project's breaker and forget the notices it held.
 
     It is a record on the candidates log, so it takes effect in order, once a worker has read it;
-    the journal then says breaker_reset.
+    the journal then says breaker_reset. Of a project that never had a notice nothing is known:
+    then nothing is asked for, and the exit code is 1.
     """
-    asyncio.run(_reset(invocation.settings, BreakerReset(project, _now(), reason)))
+    settings = invocation.settings
+    if not asyncio.run(_states(settings, project)):
+        raise TgateError(
+            f"nothing is known of project {project!r}, for it has had no notice, so there is no breaker to close; "
+            "`tgate breaker show` lists the projects that have had one"
+        )
+    asyncio.run(_reset(settings, BreakerReset(project, _now(), reason)))
     say("asked for: the breaker of ", clean(project, "bold"), " closes when a worker has read this")
 
 

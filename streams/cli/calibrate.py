@@ -38,6 +38,8 @@ class _Budget(click.ParamType):
         "--false-alarms picks the gate's setting with the best recall, then the longest lead, among",
         "those whose false alarms stay within the budget, as a settings file with its evidence; where",
         "the labels do not support it, it says so and exits with 1.",
+        "--pace learns what good sessions (without labels: all) had reached by each trace, chooses",
+        "within the same budget when staying below that counts, and is compared with the gate.",
     )
     + "\n\n"
     + examples(
@@ -45,6 +47,7 @@ class _Budget(click.ParamType):
         "tgate calibrate --labels labels.json --false-alarms 1/500 --html report.html",
         "tgate calibrate sessions.jsonl.gz --labels labels.csv --false-alarms 1/100 --toml chosen.toml",
         "tgate replay --diff recorded chosen.toml --half b    what it changes where it was not chosen",
+        "tgate calibrate --since 7d --false-alarms 1/200 --pace pace.toml",
     )
 )
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path, allow_dash=True))
@@ -88,6 +91,16 @@ class _Budget(click.ParamType):
     "--toml", type=click.Path(path_type=Path), metavar="FILE", help="Where the chosen settings go; default: the screen."
 )
 @click.option(
+    "--pace",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Learn pace lines within the budget and write them there, for the setting pace_file. Without labels every "
+    "alarm counts as false.",
+)
+@click.option(
+    "--by-task", is_flag=True, help="A pace line for each task with enough sessions: the first tag of their traces."
+)
+@click.option(
     "--html",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -118,7 +131,7 @@ class _Budget(click.ParamType):
 def command(invocation: Invocation, /, *, files: tuple[Path, ...], origin: str, as_json: bool, **options: Any) -> None:
     """Learn from replayed sessions which thresholds and gate settings they support, and where a rule cannot work.
 
-    FILE holds traces and scores as `tgate publish` takes them. Rules as with `tgate replay`.
+    FILE holds traces and scores as `tgate publish` takes them: JSON lines, or Parquet. Rules as with `tgate replay`.
     """
     try:
         calibrating = importlib.import_module("streams.cli.calibrating")

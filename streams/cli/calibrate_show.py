@@ -7,9 +7,10 @@ from typing import Any, Final
 import numpy as np
 from rich.text import Text
 
-from streams.calibration import words
-from streams.calibration.calibration import BUDGETS, CURRENT, Calibration, GateFinding, RuleFinding
+from streams.calibration import comparison, words
+from streams.calibration.calibration import BUDGETS, CURRENT, Calibration, GateFinding, PaceFinding, RuleFinding
 from streams.calibration.grid import words as grid_words
+from streams.calibration.pacing import QUANTILES
 from streams.calibration.values import MetricValues
 from streams.cli.output import clean, say, say_json, show, table
 from streams.cli.wording import BLOCKS
@@ -30,6 +31,8 @@ def show_calibration(found: Calibration) -> None:
         _show_gate(found.gate)
         for other in found.others:
             _show_rules(found.gate, other)
+        if found.pace is not None:
+            _show_pace(found.pace, found.gate)
 
 
 def _good(labels: Mapping[str, bool]) -> int:
@@ -157,6 +160,17 @@ def _show_rules(gate: GateFinding, other: RuleFinding) -> None:
     say("")
 
 
+def _show_pace(found: PaceFinding, gate: GateFinding) -> None:
+    say((comparison.title(found), "bold"))
+    made = table(*comparison.columns(found))
+    for row in comparison.rows(found, gate):
+        made.add_row(*row)
+    show(made)
+    said = "what follows the setting is counted on sessions that it was neither learned from nor chosen by; "
+    say((f"{said}{words.overlap(found)}", "dim"))
+    say("")
+
+
 def _rule_row(found: Any, number: int) -> list[str]:
     return [
         f"{found.recall[number]:.3f}",
@@ -187,9 +201,30 @@ def show_json(found: Calibration) -> None:
         for number, rule in enumerate(other.rules):
             row = {"kind": "rule", "metric": other.metric, "rule": rule.name, "setting": dict(rule.settings)}
             say_json(row | _evidence_json(other.evidence, number))
+    if found.pace is not None:
+        _pace_json(found.pace, found.gate)
     if found.gate is not None and (chosen := found.gate.chosen) is not None:
         best = None if chosen.setting is None else found.gate.gates[chosen.setting]
         say_json({"kind": "choice", "setting": best, "said": words.verdict(chosen), "found": _finite(chosen)})
+
+
+def _pace_json(found: PaceFinding, gate: GateFinding | None) -> None:
+    def setting(number: int | None) -> dict[str, Any] | None:
+        if number is None:
+            return None
+        quantile, after, patience = found.settings[number]
+        return {"quantile": QUANTILES[quantile], "after": after, "patience": patience}
+
+    for number in range(len(found.settings)):
+        say_json({"kind": "pace", "setting": setting(number), **_evidence_json(found.evidence, number)})
+    strict = found.evidence.strict
+    own = None if gate is None or found.gate.setting is None else gate.gates[found.gate.setting]
+    for rule, held, best in (("pace", found.pace, setting(found.pace.setting)), ("gate", found.gate, own)):
+        row = {"kind": "comparison", "rule": rule, "budget": found.rate, "strict": strict, "setting": best}
+        say_json(row | {"held_out": held.held_out})
+    if found.chosen is not None:
+        row = {"kind": "pace_choice", "setting": setting(found.chosen.setting), "said": words.verdict(found.chosen)}
+        say_json(row | {"found": _finite(found.chosen), "lines": found.paces})
 
 
 def _metric_json(item: MetricValues) -> dict[str, Any]:

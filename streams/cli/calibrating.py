@@ -12,13 +12,14 @@ from streams.calibration import words
 from streams.calibration.calibration import Calibration, Wish, calibrate
 from streams.calibration.labels import complete, names_only_failed, of_cases, read_labels
 from streams.calibration.seen import Seen
-from streams.calibration.toml import settings_file
+from streams.calibration.toml import settings_file, wrapped
 from streams.cli.calibrate_show import show_calibration, show_json
 from streams.cli.output import note, say
 from streams.cli.records import Records
 from streams.cli.replay import side_of
 from streams.core.rules import Rules
 from streams.errors import PartMissing
+from streams.pace_files import pace_text
 
 
 @dataclass(frozen=True)
@@ -35,21 +36,22 @@ class Asked:
     png: Path | None
     target_precision: float
     one_value: str
+    pace: Path | None
+    by_task: bool
     source: str = ""
 
 
 async def run(records: Records, asked: Asked, *, as_json: bool) -> int:
     """Calibrate; returns the exit code."""
-    if asked.false_alarms is not None and asked.labels is None and asked.cases is None:
-        raise click.UsageError(
-            "--false-alarms needs --labels (or --cases): without them, no alarm is known to be false"
-        )
+    _check(asked)
     seen, rules = await _see(records)
     if not seen.projects:
         raise click.ClickException("no session was decided in what was read: there is nothing to learn from")
     labels = _labels(asked, seen)
     found = calibrate(
-        seen, rules, Wish(labels, asked.false_alarms, asked.confidence, asked.target_precision, asked.one_value)
+        seen,
+        rules,
+        Wish(labels, asked.false_alarms, asked.confidence, asked.target_precision, asked.one_value, asked.by_task),
     )
     if as_json:
         show_json(found)
@@ -58,7 +60,21 @@ async def run(records: Records, asked: Asked, *, as_json: bool) -> int:
     text = _settings(asked, found)
     if asked.html or asked.png:
         _write_report(asked, found, text)
-    return 0 if asked.false_alarms is None else _choose(asked, found, text, as_json=as_json)
+    refused = 0
+    if asked.false_alarms is not None and labels is not None:
+        refused = _choose(asked, found, text, as_json=as_json)
+    return refused if asked.pace is None else max(refused, _write_pace(asked, asked.pace, found))
+
+
+def _check(asked: Asked) -> None:
+    """Refuse options that make no sense together."""
+    if asked.pace is not None and asked.false_alarms is None:
+        raise click.UsageError("--pace needs --false-alarms: when falling behind counts is chosen within that budget")
+    if asked.false_alarms is not None and asked.pace is None and asked.labels is None and asked.cases is None:
+        raise click.UsageError(
+            "--false-alarms needs --labels (or --cases): without them, no alarm is known to be false. "
+            "Pace is learned without: add --pace FILE, and every alarm counts as false"
+        )
 
 
 async def _see(records: Records) -> tuple[Seen, Rules]:
@@ -109,6 +125,24 @@ def _choose(asked: Asked, found: Calibration, text: str | None, *, as_json: bool
         note(f"wrote {asked.toml}; try it with: tgate replay --diff recorded {asked.toml}")
     elif not as_json:
         say(f"\n{text}")
+    return 0
+
+
+def _write_pace(asked: Asked, file: Path, found: Calibration) -> int:
+    """Say whether pace was chosen, and write its lines; returns the exit code."""
+    chosen = found.pace.chosen if found.pace else None
+    if found.pace is None or chosen is None:
+        note(("pace refused: ", "bold red"), "no tier-1 metric has a value, so there is no peak to learn from")
+        return 1
+    note(("pace ", "bold"), (words.verdict(chosen), "bold green" if chosen.ok else "bold red"))
+    if not (found.pace.paces and (chosen.ok or asked.by_estimate)):
+        return 1
+    comments = words.pace_evidence(found, asked.source)
+    if not chosen.ok:
+        comments.insert(2, "NOT PROVEN: taken as counted, because --by-estimate asked for it.")
+    lines = [line for comment in comments for line in wrapped(comment)]
+    file.write_text(pace_text(found.pace.paces, lines), "utf-8")
+    note(f"wrote {file}; try it with: tgate replay -s pace_file={file}")
     return 0
 
 

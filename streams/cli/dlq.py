@@ -55,22 +55,23 @@ def group() -> None:
 @filters
 @pass_invocation
 def list_letters(invocation: Invocation, /, *, as_json: bool, **options: Any) -> None:
-    """List dead letters: when, place, where they came from, why."""
+    """List dead letters: when, place, where they came from, why, and when they were published again, if they were."""
     found = asyncio.run(_find(invocation, _wanted(**options)))
     if as_json:
         for letter in found:
             say_json(_row(letter))
         return
-    made = table("when", "place", "came from", "error", "reason")
+    made = table("when", "place", "came from", "redriven", "error", "reason")
     for letter in found:
         origin = f"{letter.topic}-{letter.topic_partition}:{letter.topic_offset}"
-        made.add_row(
-            clock(letter.time), letter.place, clean(origin), clean(letter.error), clean(letter.message, limit=200)
-        )
+        redriven = "" if letter.redriven is None else clock(letter.redriven)
+        why = clean(letter.error), clean(letter.message, limit=200)
+        made.add_row(clock(letter.time), letter.place, clean(origin), redriven, *why)
     if found:
         show(made)
     by_error = ", ".join(f"{error} {count}" for error, count in Counter(letter.error for letter in found).most_common())
-    note(f"{len(found)} dead letters" + (f": {by_error}" if found else ""))
+    again = sum(letter.redriven is not None for letter in found)
+    note(f"{len(found)} dead letters" + (f": {by_error}" if found else "") + (f"; {again} redriven" if again else ""))
 
 
 @group.command("show")
@@ -105,12 +106,16 @@ def redrive(
     """Publish dead letters again, as they came, to the topic and partition they came from.
 
     Only traces and scores: a letter from one of the stages' own logs has been folded as absent, and stays so.
+    Letters that were published again before are left out, unless their places are named.
     """
     wanted = _wanted(places=frozenset(places), **options)
     if wanted == Wanted() and not everything:
         raise click.UsageError("say which: places, a filter such as --error InvalidValue, or --all")
     settings = invocation.settings
-    found = asyncio.run(_find(invocation, wanted))
+    matching = asyncio.run(_find(invocation, wanted))
+    found = [letter for letter in matching if letter.redriven is None or letter.place in places]
+    if before := len(matching) - len(found):
+        note((f"left out {before} that were redriven before; name their places to publish them once more", "dim"))
     names = {settings.topic_names.get(role, role) for role in letters.INPUTS}
     if dry_run:
         going = [letter for letter in found if letter.topic in names]
@@ -128,7 +133,7 @@ def redrive(
 
 
 async def _find(invocation: Invocation, wanted: Wanted) -> list[Letter]:
-    return [letter async for letter in letters.find(invocation.settings, wanted)]
+    return await letters.find(invocation.settings, wanted)
 
 
 def _wanted(
@@ -157,7 +162,8 @@ def _row(letter: Letter) -> dict[str, object]:
         "error": letter.error,
         "message": letter.message,
         "key": None if letter.key is None else letter.key.decode("utf-8", "replace"),
-        "headers": {name: value.decode("utf-8", "replace") for name, value in letter.headers},
+        "redriven": letter.redriven,
+        "headers": {name: value and value.decode("utf-8", "replace") for name, value in letter.headers},
     }
     try:
         row["value"] = None if letter.value is None else letter.value.decode()

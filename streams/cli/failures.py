@@ -21,7 +21,7 @@ from aiokafka.errors import (
 
 from streams.cli.invocation import Invocation
 from streams.cli.output import clean, note
-from streams.errors import BadSettings, TgateError
+from streams.errors import BadRun, BadSettings, TgateError
 from streams.security import refusal
 
 FAILED: Final = 1
@@ -48,7 +48,7 @@ def told(ctx: click.Context) -> Iterator[None]:
     except BrokenPipeError:
         _mute_stdout()
         ctx.exit(0)
-    except BadSettings as error:
+    except (BadSettings, BadRun) as error:
         say(str(error))
         ctx.exit(MISUSED)
     except TgateError as error:

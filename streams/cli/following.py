@@ -10,7 +10,7 @@ from typing import Generic, TypeVar
 
 from rich.text import Text
 
-from streams import reading, telemetry
+from streams import reading
 from streams.cli.output import Screen, clean, note, say_bytes
 from streams.reading import Kind, Outputs
 from streams.settings import Settings
@@ -41,19 +41,19 @@ class Choice(Generic[R]):
 
 async def follow(settings: Settings, choice: Choice[R], window: Window) -> None:
     """Show the records of a topic."""
-    if window.follow:
-        # It may run for days: a broker that goes away is said, then waited for.
-        telemetry.configure(settings)
     key = None if choice.key is None else choice.key.encode("utf-8", "surrogatepass")
     (place,) = await reading.locate(settings, choice.kind.role, key=key)
     wire = Wire.of(settings)
     shown = _Shown(choice, wire)
     backlog = _Newest(choice.kind, window.last)
     read = reading.outputs(place, choice.kind, wire, since_ms=window.since_ms, follow=window.follow)
-    caught_up = False
+    caught_up = away = False
     async with aclosing(read) as pages:
         async for page in pages:
             _warn(page)
+            if page.away != away:
+                away = page.away
+                _say_away(place.connection.bootstrap) if away else note(("the broker is back", "green"))
             values = [value for value in page.values if choice.wanted(value)]
             if caught_up or window.last is None:
                 shown.show(values)
@@ -70,6 +70,10 @@ def _say_waiting(window: Window) -> None:
     """Tell a person that the silence from here on is meant."""
     if window.follow and sys.stderr.isatty():
         note(("waiting for more; Ctrl-C ends it", "dim"))
+
+
+def _say_away(bootstrap: str) -> None:
+    note((f"no answer from {bootstrap} for {reading.AWAY_S:.0f} s", "red"), "; waiting for it, Ctrl-C ends it")
 
 
 def _warn(page: Outputs[R]) -> None:

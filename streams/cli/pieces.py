@@ -1,17 +1,21 @@
-"""Files and standard input as pieces of lines; reading from a pipe never holds up the rest, nor the exit."""
+"""Files and standard input as pieces of lines; reading from a pipe never holds up the rest, nor the exit.
+
+A file is JSON lines, compressed by gzip or not, or Parquet.
+"""
 
 import asyncio
 import io
 import sys
 import threading
 import zlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from streams.errors import InvalidRecord
 from streams.lines import Line, Source, opened, split
+from streams.parquet import is_parquet, read_rows
 
 STDIN: Final = Path("-")
 _AHEAD: Final = 4
@@ -66,23 +70,32 @@ def _of_stdin() -> Iterator[Piece]:
         stream: Source = io.FileIO(sys.stdin.fileno(), closefd=False)
     except (OSError, ValueError):
         stream = sys.stdin.buffer
-    yield from _pieces("standard input", stream, None)
+    yield from _pieces("standard input", split(stream), None)
 
 
 def _of_file(file: Path) -> Iterator[Piece]:
     try:
+        if is_parquet(file):
+            yield from _rows(file)
+            return
         stream, on_disk = opened(file)
     except OSError as error:
         yield Piece(str(file), [], 0, error.strerror or str(error))
         return
     with stream, on_disk:
-        yield from _pieces(str(file), stream, on_disk)
+        yield from _pieces(str(file), split(stream), on_disk)
 
 
-def _pieces(name: str, stream: Source, on_disk: BinaryIO | None) -> Iterator[Piece]:
+def _rows(file: Path) -> Iterator[Piece]:
+    """Return a Parquet file in pieces; how far they are is what its rows say."""
+    for piece in _pieces(str(file), read_rows(file), None):
+        yield Piece(piece.name, piece.lines, piece.lines[-1].read if piece.lines else 0, piece.problem)
+
+
+def _pieces(name: str, read: Iterable[list[Line]], on_disk: BinaryIO | None) -> Iterator[Piece]:
     taken = 0
     try:
-        for lines in split(stream):
+        for lines in read:
             taken = on_disk.tell() if on_disk is not None else 0
             yield Piece(name, lines, taken)
     except (OSError, EOFError, zlib.error, InvalidRecord) as error:

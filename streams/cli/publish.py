@@ -33,6 +33,7 @@ BATCH: Final = 1000
         '  {"session_id": "s1", "trace_id": "t1", "name": "task_completion", "value": 0.4}',
         'A trace without them gets name "trace", status COMPLETED and started_at now; a score gets',
         "created_at now, and as score_id a hash of its line: the same file again makes the same ids.",
+        "Parquet (extra `parquet`): a row is a line, columns are named as the fields are.",
     )
     + "\n\n"
     + examples(
@@ -55,7 +56,7 @@ BATCH: Final = 1000
 def command(
     invocation: Invocation, /, *, files: tuple[Path, ...], speed: float | None, limit: int | None, as_json: bool
 ) -> None:
-    """Publish traces and scores from JSON lines; FILE may be gzipped, and - is standard input.
+    """Publish traces and scores from JSON lines; FILE may be gzipped, or Parquet, and - is standard input.
 
     A line is one JSON object. With any of score_id, value, data_type, target, eval_run_id,
     created_at or source it is a score, otherwise a trace. Each is checked as the worker will; a bad

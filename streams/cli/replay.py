@@ -27,7 +27,8 @@ from streams.settings import load
 from streams.wire import Wire
 
 AS_RECORDED: Final = "recorded"
-RULE_NAMES: Final = frozenset(item.name for item in fields(Rules))
+RULE_NAMES: Final = {item.name: item.name for item in fields(Rules)} | {"pace_file": "pace"}
+"""Setting -> the rule that it gives."""
 
 
 @click.command(
@@ -90,7 +91,7 @@ def command(
 ) -> None:
     """Replay what was seen through the same rules as live, or others, and show the notices.
 
-    FILE holds traces and scores as `tgate publish` takes them. With --json: one notice a line.
+    FILE holds traces and scores as `tgate publish` takes them: JSON lines, or Parquet. With --json: one notice a line.
     """
     run = _Run(invocation, Records(invocation, Origin(origin), files, choice_of(**options), as_json), as_json)
     if diff is not None:
@@ -177,7 +178,8 @@ class _Run:
 def side_of(invocation: Invocation, *, as_recorded: bool = False) -> Side:
     """Return the rules that the options name: of a file whole, of -s over the recorded ones, else as recorded."""
     rules = invocation.settings.rules
-    named = {name: getattr(rules, name) for name in invocation.overrides if name in RULE_NAMES}
+    names = [RULE_NAMES[name] for name in invocation.overrides if name in RULE_NAMES]
+    named = {name: getattr(rules, name) for name in names}
     if as_recorded:
         return Side(recorded, rules)
     if invocation.config is not None:

@@ -55,6 +55,7 @@ def _data(history: History, wire: Wire, last: int) -> dict[str, object]:
         "session_id": history.session_id,
         "state": plain_data(history.state),
         "waits": plain_data(history.waits),
+        "unwatched": history.unwatched,
         "reports": [orjson.loads(wire.write(report, Format.JSON)) for report in reports],
         "outcomes": {
             report.turn_id: settled.outcome

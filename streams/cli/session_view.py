@@ -8,6 +8,7 @@ from streams.cli import wording
 from streams.cli.output import Piece, clean, clock, say, table
 from streams.cli.output import show as show_table
 from streams.core.model import Lane, Report, ReportScore
+from streams.core.rules import Rules
 from streams.history import History, Wait
 
 SPARK_VALUES: Final = 40
@@ -17,6 +18,7 @@ def show(history: History, last: int) -> None:
     """Print the session."""
     _say_head(history)
     _say_waits(history)
+    _say_unwatched(history)
     _say_series(history)
     _say_reports(history, last)
 
@@ -40,7 +42,8 @@ def _say_waits(history: History) -> None:
         return
     _say_title("waiting")
     for wait in history.waits:
-        say("  ", clean(_what(wait), "bold"), " ", clean(_for_what(wait)), (_until(wait), "dim"))
+        for_what = _for_what(wait, history.rules)
+        say("  ", clean(_what(wait), "bold"), " ", clean(for_what), (_until(wait), "dim"))
 
 
 def _what(wait: Wait) -> str:
@@ -51,7 +54,17 @@ def _what(wait: Wait) -> str:
     return f"turn {wait.turn} ({traces})" if wait.turn else f"open turn ({traces})"
 
 
-def _for_what(wait: Wait) -> str:
+def _say_unwatched(history: History) -> None:
+    if names := history.unwatched:
+        _say_title("shown and never judged, for no tier of the rules names them")
+        say(
+            "  ",
+            clean(", ".join(names)),
+            ("   (tier1_metrics, tier2_metrics, tier3_metrics name those that are)", "dim"),
+        )
+
+
+def _for_what(wait: Wait, rules: Rules) -> str:
     match wait.reason:
         case "scores":
             return f"waits for tier {wait.tier}: {', '.join(wait.missing)}"
@@ -61,10 +74,17 @@ def _for_what(wait: Wait) -> str:
             return "waits for a trace that ends the turn"
         case "announcement":
             return "has scores but was not announced; after the wait they stand for it"
-        case "completion":
-            return "is announced and not completed"
+        case "completion" | "not_evaluated":
+            return _announced(wait, rules)
         case _:
             return "is complete and about to be decided"
+
+
+def _announced(wait: Wait, rules: Rules) -> str:
+    if wait.reason == "completion":
+        return f"is announced as {wait.status} and not completed"
+    statuses = ", ".join(rules.evaluated_statuses)
+    return f"ended with {wait.status} and is not evaluated, for evaluated_statuses is {statuses}"
 
 
 def _until(wait: Wait) -> str:

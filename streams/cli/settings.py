@@ -1,6 +1,5 @@
 """tgate settings: every setting with its value, default, source, what is allowed and what it means."""
 
-import re
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
@@ -14,10 +13,9 @@ from streams.allowed import allowed
 from streams.cli.invocation import Invocation, common, pass_invocation
 from streams.cli.manual import examples
 from streams.cli.output import as_json_option, clean, say, say_json, show, table
-from streams.settings import Settings
+from streams.settings import Settings, without_login
 
 HIDDEN: Final = "(hidden)"
-_LOGIN_IN_URL: Final = re.compile(r"//[^/\s]*@")
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def _shown(value: Any) -> Any:
     if isinstance(value, SecretStr):
         return HIDDEN
     if isinstance(value, str):
-        return _LOGIN_IN_URL.sub(f"//{HIDDEN}@", value)
+        return without_login(value)
     return value if value is None or isinstance(value, bool | int | float) else _json_value(value)
 
 

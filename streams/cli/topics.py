@@ -9,9 +9,11 @@ from rich.text import Text
 from streams import admin
 from streams.admin import Found
 from streams.cli.invocation import Invocation, common, pass_invocation
-from streams.cli.manual import examples
+from streams.cli.manual import block, examples
 from streams.cli.output import as_json_option, note, say, say_json, show, table
+from streams.cli.progress import Counter
 from streams.errors import TopicsWrong
+from streams.replay import repartition as moving
 from streams.security import connection
 from streams.settings import Settings
 
@@ -26,7 +28,7 @@ _STYLES: Final = {"created": "green", "exists": "dim"}
     )
 )
 def group() -> None:
-    """Create, list and check the topics."""
+    """Create, list and check the topics; give them other partition counts."""
 
 
 @group.command()
@@ -72,6 +74,40 @@ def list_topics(invocation: Invocation, /, *, as_json: bool) -> None:
     show(made)
     if any(item.partitions is None for item in found.values()):
         note("`tgate topics create` makes what is missing")
+
+
+@group.command(
+    epilog=block(
+        "Stop all workers first. Inputs and outputs stay where they are, and nothing is published twice.",
+        "The old session-log stays too, to be replayed with the old settings. What evaluators were asked",
+        "and did not answer is asked again; what they have heard of sessions and spent begins anew, and so",
+        "does the circuit breaker where candidate_partitions changes.",
+    )
+    + "\n\n"
+    + examples("tgate topics repartition v2- -s log_partitions=16")
+)
+@click.argument("prefix")
+@as_json_option
+@common
+@pass_invocation
+def repartition(invocation: Invocation, /, *, prefix: str, as_json: bool) -> None:
+    """Carry what is known into topics with other partition counts, named with PREFIX; detection goes on there.
+
+    The counts are those of log_partitions and candidate_partitions. The new session-log begins with
+    the rules in force and every session as it stands.
+    """
+    with Counter(visible=not as_json) as counter:
+        moved = asyncio.run(moving.repartition(invocation.settings, prefix, counter.at))
+    names = moved.settings.topic_names
+    counts = {name: getattr(moved.settings, name) for name in ("log_partitions", "candidate_partitions")}
+    if as_json:
+        say_json({"sessions": moved.sessions, "traces": moved.traces, **counts, "topic_names": names})
+        return
+    note(f"carried over {moved.sessions} sessions, copied {moved.traces} traces")
+    note("put this into the settings of every worker and client, then start the workers:")
+    for name, count in counts.items():
+        say(f"{name} = {count}")
+    say("topic_names = { ", ", ".join(f'{role} = "{name}"' for role, name in names.items()), " }")
 
 
 def _row(role: str, item: Found, settings: Settings) -> dict[str, object]:

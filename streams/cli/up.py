@@ -17,6 +17,7 @@ from rich.text import Text
 from streams import admin, telemetry, worker
 from streams.broker import RunningBroker, apache_kafka, embedded
 from streams.broker.address import ADDRESS_FILE, announce
+from streams.cli.beside import evaluators_beside
 from streams.cli.invocation import Invocation, common, pass_invocation
 from streams.cli.manual import examples
 from streams.cli.output import note
@@ -36,6 +37,7 @@ Broker = Literal["embedded", "kafka"]
         "tgate up                                       the embedded broker: at once, forgets",
         "tgate up --broker kafka                        Apache Kafka: some seconds, keeps its data",
         "tgate up --bootstrap localhost:9092            brokers that run already",
+        "tgate up --evaluators --config examples/evaluators.toml",
         "tgate up -s tier1_metrics=task_completion -s gate_window=3",
     )
 )
@@ -56,9 +58,17 @@ Broker = Literal["embedded", "kafka"]
     show_default=True,
     help="Where Apache Kafka keeps its data.",
 )
+@click.option(
+    "--evaluators",
+    is_flag=True,
+    help="Run evaluators beside the worker, and have the worker ask them for scores (request_evals). Where health_port "
+    "is set, theirs is the next one.",
+)
 @common
 @pass_invocation
-def command(invocation: Invocation, broker: Broker | None, port: int | None, directory: Path) -> None:
+def command(
+    invocation: Invocation, broker: Broker | None, port: int | None, directory: Path, *, evaluators: bool
+) -> None:
     """Run a broker, the topics and a worker in this terminal.
 
     Other terminals in the same directory find the broker by themselves. Ctrl-C (or SIGTERM) lets
@@ -71,6 +81,11 @@ def command(invocation: Invocation, broker: Broker | None, port: int | None, dir
     try:
         with _terminating_like_ctrl_c(), ExitStack() as stack:
             settings = _settings(stack, invocation, broker, port, directory, lost)
+            if evaluators:
+                settings = settings.model_copy(update={"request_evals": True})
+            asyncio.run(_create_topics(settings))
+            if evaluators:
+                stack.enter_context(evaluators_beside(invocation, settings, lost))
             code = _work(stack, settings)
     except KeyboardInterrupt:
         # Ctrl-C before the worker could take it: the blocks have ended what they started.
@@ -104,8 +119,7 @@ def _settings(
 
 
 def _work(stack: ExitStack, settings: Settings) -> int:
-    """Create the topics, tell the address, and run the worker until it ends."""
-    asyncio.run(_create_topics(settings))
+    """Tell the address, and run the worker until it ends."""
     address = ",".join(settings.bootstrap_servers)
     found_by_others = stack.enter_context(announce(address))
 

@@ -9,7 +9,7 @@ from streams.client.redaction import Redaction
 from streams.client.sender import Counts, WhenFull
 from streams.client.settlement import Settlement, SettleState
 from streams.client.subscription import Since, Subscription
-from streams.core.model import NeedsHuman, Notice, Report
+from streams.core.model import NeedsHuman, Notice, Report, ScoreSource
 
 __all__ = [
     "BlockingGate",
@@ -20,6 +20,7 @@ __all__ = [
     "Redact",
     "Redaction",
     "Report",
+    "ScoreSource",
     "SettleState",
     "Settlement",
     "Since",

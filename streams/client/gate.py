@@ -15,7 +15,7 @@ from streams.client.sender import Counts, Sender, WhenFull
 from streams.client.settlement import Settlement, SettleState
 from streams.client.subscription import Since, Start, Subscription
 from streams.client.turns import Turn, Turns
-from streams.core.model import DEFAULT_PROJECT, NeedsHuman, Notice, TraceStatus
+from streams.core.model import DEFAULT_PROJECT, NeedsHuman, Notice, ScoreSource, TraceStatus
 from streams.errors import InvalidRecord
 from streams.reading import HUMAN, NOTICE
 from streams.settings import Settings, load
@@ -115,7 +115,8 @@ class Gate:
 
         value: a number in [0, 1], a boolean, or a text that is carried and never judged; none says that scoring failed.
         trace: the trace it judges; none for the session.
-        fields: reason, threshold, flagged_traces, metadata, eval_run_id, source, score_id, created_at.
+        fields: source (AUTOMATED, ANNOTATION for a person's word, PROGRAMMATIC), reason, threshold, flagged_traces,
+            metadata, eval_run_id, score_id, created_at.
         """
         return await self._submit("Score", score_fields(session, metric, value, trace, fields))
 
@@ -269,7 +270,7 @@ class Gate:
                 fields.get("turn_index"),
                 ends_turn=fields.get("ends_turn", True),
             )
-        elif trace is not None:
+        elif trace is not None and fields.get("source") != ScoreSource.ANNOTATION:  # which never stands for a trace
             turn = self._turns.add_score(session, str(trace), now())
         if turn is not None and self._landings.active and self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(lambda: self._landings.watch(turn, fresh=True))

@@ -24,11 +24,13 @@ _WORDS: Final = {
     Condition.RELATIVE: "is far under your own average",
     Condition.TREND: "sinks",
     Condition.PERCENTILE: "is among your lowest",
+    Condition.PACE: "lies behind what sessions like this one had reached by now",
 }
 _ADVICE: Final = {
     Condition.REGRESSION: "Find what you did on that trace that undid progress; go back to the last good state if you can.",
     Condition.STALL: "Do not repeat what you have been doing: name the assumption behind it, drop it, plan anew.",
     Condition.BREACH: "Check the tool calls of that trace, their choice and their arguments, before the next step.",
+    Condition.PACE: "Look for a shorter way: name what holds you up, and drop what the task does not ask for.",
 }
 
 
@@ -72,10 +74,14 @@ def _facts(notice: Notice) -> Iterator[str]:
 
 def _score(score: ReportScore) -> str:
     value = "none" if score.value is None else f"{score.value:.4g}"
-    what = "what stands still" if score.conditions == (Condition.STALL,) else "what fell"
+    what = "what fell"
+    if {Condition.STALL, Condition.PACE}.issuperset(score.conditions):
+        what = "what stands still" if Condition.STALL in score.conditions else "what lies behind"
     parts = [f"{what}: {_quoted(score.metric)} is {value}"]
     if score.peak is not None:
         parts.append(f"from its peak {score.peak:.4g}")
+    if score.pace_line is not None and Condition.PACE in score.conditions:
+        parts.append(f"below the line {score.pace_line:.4g}")
     if score.trace_id is not None:
         parts.append(f"on trace {_quoted(score.trace_id)}")
     return f"{', '.join(parts)} ({', '.join(score.conditions)})"

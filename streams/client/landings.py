@@ -134,9 +134,9 @@ class Landings:
         kinds = {place.topic: kind for place, kind in zip(places, KINDS, strict=True)}
         fences = await self._reach.fences()
         consumer = _consumer(self._reach.connection)
-        await consumer.start()
         self._offsets = Offsets(self._reach.connection, lists_ends=fences)
         try:
+            await consumer.start()
             await self._take_up(consumer, places)
             self.trouble = None
             while True:

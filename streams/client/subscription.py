@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from streams import reading
 from streams.client.reach import Reach
 from streams.engine import Offsets
+from streams.errors import BrokerUnavailable
 from streams.reading import Kind, Place, R
 from streams.wire import Wire
 
@@ -121,7 +122,10 @@ class Subscription(Generic[R]):
         pages = reading.outputs(place, self._kind, self._wire, since_ms=self._since_ms, start=start, follow=True)
         async with aclosing(pages) as read:
             async for page in read:
-                self.trouble = None
+                if page.away:
+                    self._say_trouble(BrokerUnavailable("the broker does not answer"))
+                else:
+                    self.trouble = None
                 for item in page.values:
                     if self._wanted(item) and self._is_new(item):
                         await self._queue.put(item)

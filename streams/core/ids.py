@@ -5,7 +5,7 @@ from hashlib import blake2b
 
 def digest(*parts: str | int) -> str:
     """Return 32 hexadecimal digits for *parts*; each part counts with its length, so none can run into the next."""
-    joined = "".join(f"{len(text)}:{text}" for text in map(str, parts))
+    joined = "".join([f"{len(text)}:{text}" for text in [str(part) for part in parts]])
     return blake2b(joined.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 

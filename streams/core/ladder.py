@@ -4,21 +4,25 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from streams.core.gate import GateState
-from streams.core.model import OUTCOME_METRIC, Condition, GateSnapshot, ReportScore, Score, ScoreStatus
+from streams.core.model import OUTCOME_METRIC, PENDING, Condition, GateSnapshot, ReportScore, Score
+from streams.core.pace import Pace, PaceState
 from streams.core.rules import Rules
 from streams.core.scores import find
 from streams.core.state import Turn
 
+NOT_STARTED = GateState()
 READY = 0
 """What `due_tier` answers when the turn waits for nothing more."""
 
 
 class Trajectory(NamedTuple):
-    """What the gate made of a turn's tier-1 scores."""
+    """What the gate made of a turn's tier-1 scores, and pace beside it."""
 
     scores: tuple[ReportScore, ...]
     gates: Mapping[str, GateState]
+    paces: Mapping[str, PaceState]
     fired: bool
+    """Whether the gate fired; pace only advises."""
 
 
 def missing(turn: Turn, tier: int, rules: Rules) -> tuple[str, ...]:
@@ -28,16 +32,19 @@ def missing(turn: Turn, tier: int, rules: Rules) -> tuple[str, ...]:
     for metric in rules.tier_metrics(tier):
         for trace in traces:
             score = find(trace.scores, metric)
-            if score is None or score.status is ScoreStatus.PENDING:
+            if score is None or score.status is PENDING:
                 lacking.append(metric)
                 break
     return tuple(lacking)
 
 
-def fold_gates(turn: Turn, gates: Mapping[str, GateState], rules: Rules) -> Trajectory:
-    """Fold the turn's tier-1 values into the gates, oldest trace first."""
+def fold_trajectory(
+    turn: Turn, gates: Mapping[str, GateState], paces: Mapping[str, PaceState], task: str | None, rules: Rules
+) -> Trajectory:
+    """Fold the turn's tier-1 values into the gates, and into pace where it is on, oldest trace first."""
     gate = rules.gate
     after = dict(gates)
+    keeping = dict(paces) if rules.pace else {}
     shown: list[ReportScore] = []
     fired_any = False
     for trace in turn.traces:
@@ -51,8 +58,20 @@ def fold_gates(turn: Turn, gates: Mapping[str, GateState], rules: Rules) -> Traj
             after[metric] = state
             fired_any = fired_any or bool(fired)
             since = before.traces_since_gain + 1 if fired else state.traces_since_gain
-            shown.append(report_score(rules, metric, 1, trace.trace_id, score, fired, state.peak, since))
-    return Trajectory(tuple(shown), after, fired_any)
+            line = None
+            if rules.pace and (pace := rules.pace_for(metric, task)) is not None:
+                keeping[metric], behind = _keep_pace(pace, keeping.get(metric), before, score.value)
+                line = pace.line(state.seen)
+                fired = (*fired, Condition.PACE) if behind else fired
+            shown.append(report_score(rules, metric, 1, trace.trace_id, score, fired, state.peak, since, line))
+    return Trajectory(tuple(shown), after, keeping, fired_any)
+
+
+def _keep_pace(pace: Pace, state: PaceState | None, gate: GateState, value: float) -> tuple[PaceState, bool]:
+    """Step; where pace was switched on in mid-session, from what the gate has seen (its peak is at most a gain lower)."""
+    if state is None or state.seen != gate.seen:
+        state = PaceState(gate.peak, 0, gate.seen)
+    return pace.step(state, value)
 
 
 def climbs(trajectory: Trajectory, rules: Rules) -> bool:
@@ -93,6 +112,8 @@ def deadline(turn: Turn, rules: Rules) -> int | None:
 def final_scores(turn: Turn, trajectory: Trajectory, rules: Rules) -> tuple[ReportScore, ...]:
     """Return every score of the turn as its report shows it: tiers 1, 2, 3, 0, then the metrics no tier names."""
     judged = climbs(trajectory, rules)
+    if not judged and _only_tier1(turn, rules):
+        return trajectory.scores
     upper = _upper(turn, 2, rules, judged=judged)
     explained = judged and explains(turn, rules)
     return (
@@ -104,20 +125,26 @@ def final_scores(turn: Turn, trajectory: Trajectory, rules: Rules) -> tuple[Repo
     )
 
 
+def _only_tier1(turn: Turn, rules: Rules) -> bool:
+    """Whether the turn has no other scores, as most turns: nothing is left to look for then."""
+    if turn.scores:
+        return False
+    for trace in turn.traces:
+        for score in trace.scores:
+            if rules.tiers.get(score.name) != 1:
+                return False
+    return True
+
+
 def snapshots(before: Mapping[str, GateState], after: Mapping[str, GateState]) -> tuple[GateSnapshot, ...]:
     """Return each metric's gate before and after, for the metrics that moved."""
-    start = GateState()
-    return tuple(
-        GateSnapshot(
-            metric,
-            old.peak if old.seen else None,
-            old.traces_since_gain,
-            new.peak,
-            new.traces_since_gain,
-        )
-        for metric, new in after.items()
-        if (old := before.get(metric, start)) is not new
-    )
+    moved = []
+    for metric, new in after.items():
+        old = before.get(metric, NOT_STARTED)
+        if old is not new:
+            peak = old.peak if old.seen else None
+            moved.append(GateSnapshot(metric, peak, old.traces_since_gain, new.peak, new.traces_since_gain))
+    return tuple(moved)
 
 
 def report_score(
@@ -129,13 +156,15 @@ def report_score(
     conditions: tuple[Condition, ...] = (),
     peak: float | None = None,
     since: int | None = None,
+    pace_line: float | None = None,
 ) -> ReportScore:
     """Return *score*, or its absence, as a report shows it."""
     if score is None:
         line = rules.threshold(metric, None)
-        return ReportScore(metric, tier, trace_id, None, ScoreStatus.PENDING, line)
+        return ReportScore(metric, tier, trace_id, None, PENDING, line)
     line = rules.threshold(metric, score.threshold)
-    return ReportScore(metric, tier, trace_id, score.value, score.status, line, conditions, score.reason, peak, since)
+    shown = ReportScore(metric, tier, trace_id, score.value, score.status, line, conditions, score.reason, peak, since)
+    return shown if pace_line is None else shown._replace(pace_line=pace_line)
 
 
 def judge(rules: Rules, score: Score, tier: int | None, trace_id: str | None, *, judged: bool) -> ReportScore:

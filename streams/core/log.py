@@ -3,13 +3,13 @@
 import heapq
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from itertools import islice
+from typing import Final, NamedTuple
 
 from streams.core import session
 from streams.core.ids import digest
 from streams.core.model import JournalEntry, JournalKind, Position, Score, SessionOutput, StepFailed, Trace
 from streams.core.rules import Rules
-from streams.core.scores import SESSION_METRICS
 from streams.core.session import RulesChanged, SessionEvent, Tick
 from streams.core.state import SessionState
 
@@ -28,7 +28,8 @@ class LogRecord(NamedTuple):
 
     offset: int
     time: int
-    body: Trace | Score | Tick | Rules
+    body: Trace | Score | Tick | Rules | SessionState
+    """A state is a session carried over from another log, as that log left it."""
     session_id: str | None = None
     source: Source | None = None
 
@@ -49,6 +50,9 @@ class PartitionState:
     forgotten_before: int = 0
     """Sessions idle since before this time expired under earlier rules, and stay so."""
 
+
+MAX_RECENT: Final = 1024
+"""States kept beside the store's, a partition."""
 
 Stepped = tuple[str | None, tuple[SessionOutput, ...]]
 """A session, or none for the partition itself, with the outputs of its step."""
@@ -75,11 +79,14 @@ class LogFold:
         self._sources = dict(state.sources)
         self._metrics_since = state.metrics_since
         self._forgotten_before = state.forgotten_before
+        # Of a session's records after this one, none left it with a metric that has lost its role.
+        self._cleared_since = state.position - 1
         self._load = load
         self._waits: list[tuple[int, str]] = []
         self._due: dict[str, int] = {}
         self._active: dict[str, int] = {}
         self.touched: dict[str, SessionState] = {}
+        self._recent: dict[str, SessionState] = {}
 
     @property
     def state(self) -> PartitionState:
@@ -109,6 +116,8 @@ class LogFold:
                 return self._switch(record, record.body, before)
             case Tick():
                 return self._tick(record, record.body)
+            case SessionState():
+                return self._carry(record, record.body)
             case _:
                 assert record.session_id is not None
                 return self._step(record, [record.session_id], record.body)
@@ -116,6 +125,7 @@ class LogFold:
     def flush(self) -> tuple[dict[str, SessionState], list[str]]:
         """Return the states touched since the last flush, and the sessions that have expired since."""
         touched, self.touched = self.touched, {}
+        self._keep(touched)
         if not self.rules:
             return touched, []
         horizon = self._horizon(self.now)
@@ -127,16 +137,23 @@ class LogFold:
         for session_id in expired:
             del self._active[session_id]
             self._due.pop(session_id, None)
+            self._recent.pop(session_id, None)
         return touched, expired
+
+    def _keep(self, flushed: Mapping[str, SessionState]) -> None:
+        """Keep what was just handed over: most sessions come again soon, and loading is the dearest part of a step."""
+        self._recent.update(flushed)
+        for session_id in list(islice(self._recent, max(0, len(self._recent) - MAX_RECENT))):
+            del self._recent[session_id]
 
     def get(self, session_id: str) -> SessionState | None:
         """Return a session's state as the fold would find it now: nothing once it has expired."""
-        state = self.touched.get(session_id) or self._load(session_id)
+        state = self.touched.get(session_id) or self._recent.get(session_id) or self._load(session_id)
         if state is None or self.rules is None:
             return state
         if state.last_activity < self._horizon(self.now):
             return None
-        return self._without_removed_metrics(state)
+        return state if state.offset > self._cleared_since else self._without_removed_metrics(state)
 
     def _horizon(self, now: int) -> int:
         """Return the time before which a session must have been idle to have expired at *now*."""
@@ -161,7 +178,9 @@ class LogFold:
         self, record: LogRecord, session_ids: Iterable[str], body: Trace | Score | Tick | RulesChanged
     ) -> list[Stepped]:
         if self.rules is None:
-            raise ValueError(f"session-log partition {self.partition} has events before its first rules record")
+            # The log has lost its start, and the state that stood for it is lost too: the rest must go on all the same.
+            error = f"no rules record comes before it in {self.topic}-{self.partition}, which has lost its start"
+            return [(session_id, (StepFailed(session_id, error),)) for session_id in session_ids]
         results: list[Stepped] = []
         position = Position(self.partition, record.offset, self.topic)
         for session_id in session_ids:
@@ -176,6 +195,13 @@ class LogFold:
             self._index(state)
             results.append((session_id, outputs))
         return results
+
+    def _carry(self, record: LogRecord, state: SessionState) -> list[Stepped]:
+        """Take up a session that another log knew; one that this log knows already has gone on since, and stays."""
+        if self.get(state.session_id) is None:
+            state = self.touched[state.session_id] = state._replace(offset=record.offset)
+            self._index(state)
+        return [(state.session_id, ())]
 
     def _tick(self, record: LogRecord, tick: Tick) -> list[Stepped]:
         results: list[Stepped] = []
@@ -192,9 +218,10 @@ class LogFold:
         if self.rules is not None and self.rules.hash == rules.hash:
             return []
         roles = [f"gate:{metric}" for metric in rules.tier1_metrics]
-        roles += [f"session:{metric}" for metric in {*SESSION_METRICS, *rules.session_metrics}]
+        roles += [f"session:{metric}" for metric in rules.session_lane]
         self._metrics_since = {role: self._metrics_since.get(role, record.offset) for role in sorted(roles)}
         self._forgotten_before = self._horizon(before)
+        self._cleared_since = record.offset
         self.rules = rules
         return self._step(record, sorted(self._due), RulesChanged())
 

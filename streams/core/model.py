@@ -1,8 +1,9 @@
 """The product's nouns: what comes in, what is decided, what goes out. Times are whole milliseconds since 1970, UTC."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 DEFAULT_PROJECT = "default"
 OUTCOME_METRIC = "outcome_correct"
@@ -17,6 +18,7 @@ class Condition(StrEnum):
     PERCENTILE = "percentile"
     STALL = "stall"
     REGRESSION = "regression"
+    PACE = "pace"
 
 
 class Severity(StrEnum):
@@ -51,6 +53,17 @@ class ScoreSource(StrEnum):
     AUTOMATED = "AUTOMATED"
     ANNOTATION = "ANNOTATION"
     PROGRAMMATIC = "PROGRAMMATIC"
+
+
+PENDING: Final = ScoreStatus.PENDING
+"""By itself, because Python 3.11 takes its time to find a member in an enum, and every score is asked for this one."""
+
+
+class ScoreTarget(StrEnum):
+    """What a score judges, and what an eval run goes over."""
+
+    TRACE = "TRACE"
+    SESSION = "SESSION"
 
 
 class DataType(StrEnum):
@@ -106,6 +119,7 @@ class JournalKind(StrEnum):
     STUCK_INPUT = "stuck_input"
     GAP = "gap"
     HEALTH = "health"
+    RUN_FAILED = "run_failed"
 
 
 class Trace(NamedTuple):
@@ -120,6 +134,8 @@ class Trace(NamedTuple):
     ends_turn: bool = True
     input: str | None = None
     """At most 1 KiB of the input, as JSON text; kept for eval cases."""
+    task: str | None = None
+    """The first of its tags, at most 256 bytes: what kind of work it belongs to."""
 
 
 class Score(NamedTuple):
@@ -171,6 +187,8 @@ class ReportScore(NamedTuple):
     """Traces without a gain up to and including this one, before the gate starts counting anew; tier 1 only."""
     average: float | None = None
     """The slow average after this value; session lane only."""
+    pace_line: float | None = None
+    """What the peak should have reached by this value, where pace judged it; tier 1 only."""
 
 
 class GateSnapshot(NamedTuple):
@@ -183,8 +201,7 @@ class GateSnapshot(NamedTuple):
     traces_since_gain_after: int
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """All scores of one decided turn with their conditions, and what was made of them."""
 
     session_id: str
@@ -204,6 +221,8 @@ class Report:
     flagged_traces: tuple[str, ...]
     summary: str
     rules_hash: str
+    task: str | None = None
+    """The session's task, if any of its traces named one so far."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,8 +300,7 @@ class EvalCase:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
-class TurnSettled:
+class TurnSettled(NamedTuple):
     """The word that a turn's diagnosis has landed."""
 
     settled_id: str
@@ -296,8 +314,7 @@ class TurnSettled:
     time: int
 
 
-@dataclass(frozen=True, slots=True)
-class JournalEntry:
+class JournalEntry(NamedTuple):
     """An event worth keeping."""
 
     journal_id: str
@@ -327,6 +344,18 @@ class EvalRequest:
     trace_ids: tuple[str, ...]
     metrics: tuple[str, ...]
     requested_at: int
+    part: int = 0
+    """A run over many traces is asked for in parts, numbered from 0; the ladder's runs have one."""
+    log_offset: int = -1
+    """Of the session-log record at which the ladder asked; -1 for a run that others asked for."""
+    model: str | None = None
+    """The judge's model, over the configured one."""
+    signal_weights: Mapping[str, float] = field(default_factory=dict)
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    """Metric -> pass line, over the metric's own."""
+    max_evals: int = 0
+    """What this request may spend of its run's judgements; 0: any number, or what its session may; below 0: none."""
+    max_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ def _sentence(score: ReportScore, gain: float, target: float) -> str:
     return f"{score.metric} {_number(score.value)}{where}: {', '.join(parts)}"
 
 
-def _finding(condition: Condition, score: ReportScore, gain: float, target: float) -> str:
+def _finding(condition: Condition, score: ReportScore, gain: float, target: float) -> str:  # noqa: PLR0911 - one for each
     match condition:
         case Condition.BREACH:
             return f"below its threshold {_number(score.threshold)}"
@@ -71,6 +71,8 @@ def _finding(condition: Condition, score: ReportScore, gain: float, target: floa
             )
         case Condition.REGRESSION:
             return f"fell back from the peak {_number(score.peak)}"
+        case Condition.PACE:
+            return f"behind the pace, its peak {_number(score.peak)} stays below the line {_number(score.pace_line)}"
         case Condition.RELATIVE:
             return f"far under its average {_number(score.average)}"
         case Condition.TREND:

@@ -18,7 +18,6 @@ from streams.core.model import (
     ReportScore,
     TurnSettled,
 )
-from streams.core.scores import lane_of
 from streams.core.state import Draft
 from streams.core.text import plain
 
@@ -29,6 +28,7 @@ MAX_SUMMARY_BYTES: Final = 2048
 FEW: Final = 64
 """So many scores always have room."""
 
+QUIET: Final = Decision.QUIET
 POSTED = frozenset({Decision.POSTED_NEW, Decision.POSTED_AGAIN})
 
 
@@ -45,10 +45,11 @@ def publish(
     turn_input: str | None = None,
 ) -> None:
     """Decide on *scores* and add report, journal entry, candidate or settlement to the draft's outputs."""
-    found = notices.signatures(scores)
+    alerting = [score for score in scores if score.conditions]
+    found = notices.signatures(alerting) if alerting else ()
     decision = _decide(draft, lane, scores, found)
-    severity = notices.severity(scores) if found else None
     scores = _within_bounds(scores)
+    said = notices.summary(alerting, draft.rules.gate_gain, draft.rules.gate_target) if alerting else ""
     report = Report(
         session_id=draft.session_id,
         project=draft.project,
@@ -60,28 +61,36 @@ def publish(
         trace_ids=trace_ids,
         scores=scores,
         signatures=found,
-        severity=severity,
+        severity=notices.severity(alerting) if alerting else None,
         decision=decision,
         gates=gates,
         flagged_traces=notices.flagged_traces(scores, flagged)[:MAX_FLAGGED],
-        summary=plain(notices.summary(scores, draft.rules.gate_gain, draft.rules.gate_target), MAX_SUMMARY_BYTES),
+        summary=plain(said, MAX_SUMMARY_BYTES),
         rules_hash=draft.rules.hash,
+        task=draft.task,
     )
     draft.outputs.append(report)
-    if decision in POSTED:
+    if decision is QUIET:
+        settle(draft, lane, turn_id, Outcome.NONE, decision)
+    elif decision in POSTED:
         draft.outputs.append(_candidate(draft, report, turn_input))
-        return
-    outcome = Outcome.NONE
-    match decision:
+    else:
+        settle(draft, lane, turn_id, _journaled(draft, report), decision)
+
+
+def _journaled(draft: Draft, report: Report) -> Outcome:
+    """Add the journal entry that a decision without a candidate deserves, if any; returns the turn's outcome."""
+    turn_id = report.turn_id
+    match report.decision:
         case Decision.SHADOW:
-            outcome = Outcome.SHADOW
             notice = _notice(report, shadow=True)
             draft.journal(JournalKind.SHADOW, "observe_only", turn_id=turn_id, detail=report.summary, notice=notice)
+            return Outcome.SHADOW
         case Decision.RECOVERED:
-            draft.journal(JournalKind.RECOVERY, decision, turn_id=turn_id)
+            draft.journal(JournalKind.RECOVERY, report.decision, turn_id=turn_id)
         case Decision.PENDING:
             draft.journal(JournalKind.PENDING, "no_score_has_a_value", turn_id=turn_id)
-    settle(draft, lane, turn_id, outcome, decision)
+    return Outcome.NONE
 
 
 def settle(draft: Draft, lane: Lane, turn_id: str, outcome: Outcome, reason: str) -> None:
@@ -144,11 +153,7 @@ def _decide(draft: Draft, lane: Lane, scores: tuple[ReportScore, ...], found: tu
 def _carried(draft: Draft, known: tuple[str, ...], valued: set[str]) -> list[str]:
     """Return the known signatures of session metrics about which this report says nothing."""
     metrics = {name: name.split(":", 1)[1] for name in known}
-    return [
-        name
-        for name, metric in metrics.items()
-        if metric not in valued and lane_of(metric, draft.rules) is Lane.SESSION
-    ]
+    return [name for name, metric in metrics.items() if metric not in valued and metric in draft.rules.session_lane]
 
 
 def _notice(report: Report, *, shadow: bool = False) -> Notice:

@@ -9,6 +9,10 @@ from typing import Any, NamedTuple
 
 from streams.core.gate import Gate
 from streams.core.model import OUTCOME_METRIC
+from streams.core.pace import Pace, pace_of
+
+SESSION_METRICS = frozenset({"agent_reliability", "agent_consistency"})
+"""They judge sessions whatever the settings say."""
 
 
 def seconds(value: float) -> int:
@@ -47,6 +51,7 @@ class Rules:
     gate_target: float = 0.5
     gate_gain: float = 0.02
     gate_drop: float = 0.15
+    pace: tuple[Pace, ...] = ()
 
     ewma_fast_span: int = 3
     ewma_slow_span: int = 10
@@ -68,6 +73,7 @@ class Rules:
     max_turn_traces: int = 256
     max_open_turns: int = 64
     request_evals: bool = False
+    session_metrics_each_turn: bool = False
     eval_deadline_s: float = 20.0
     eval_retry_backoff_s: float = 1.0
     eval_retry_attempts: int = 3
@@ -97,9 +103,24 @@ class Rules:
         return found
 
     @cached_property
+    def session_lane(self) -> frozenset[str]:
+        """The metrics whose scores travel in the session lane; all others travel in the trace lane."""
+        return SESSION_METRICS.union(self.session_metrics)
+
+    @cached_property
     def gate(self) -> Gate:
         """The trajectory gate as these rules set it."""
         return Gate(self.gate_window, self.gate_target, self.gate_gain, self.gate_drop)
+
+    def pace_for(self, metric: str, task: str | None) -> Pace | None:
+        """Return the pace that a session of *task* is held to: the task's own, else the one for all; none: off."""
+        if not self.pace:
+            return None
+        return self._paces.get((metric, task)) or self._paces.get((metric, None))
+
+    @cached_property
+    def _paces(self) -> Mapping[tuple[str, str | None], Pace]:
+        return {(item.metric, item.task): item for item in self.pace}
 
     def threshold(self, metric: str, carried: float | None) -> float:
         """Return the pass line: the setting for the metric, else what the score carries, else the default."""
@@ -130,4 +151,5 @@ class Rules:
         if unknown:
             raise ValueError(f"rules written by a newer version: unknown {', '.join(sorted(unknown))}")
         values: dict[str, Any] = {name: tuple(held) if isinstance(held, list) else held for name, held in found.items()}
+        values["pace"] = tuple(pace_of(item) for item in found.get("pace", ()))
         return cls(**values)

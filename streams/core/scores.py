@@ -1,15 +1,7 @@
 """Which of several scores for one metric stands, and where a score belongs."""
 
-from streams.core.model import JournalKind, Lane, Score, ScoreSource, ScoreStatus
-from streams.core.rules import Rules
+from streams.core.model import PENDING, JournalKind, Score, ScoreSource, ScoreStatus
 from streams.core.state import MAX_TRACE_SCORES, Draft, weight
-
-SESSION_METRICS = frozenset({"agent_reliability", "agent_consistency"})
-
-
-def lane_of(metric: str, rules: Rules) -> Lane:
-    """Return the lane that the metric's scores travel in."""
-    return Lane.SESSION if metric in SESSION_METRICS or metric in rules.session_metrics else Lane.TRACE
 
 
 def find(scores: tuple[Score, ...], metric: str) -> Score | None:
@@ -22,9 +14,9 @@ def find(scores: tuple[Score, ...], metric: str) -> Score | None:
 
 def replaces(new: Score, old: Score) -> bool:
     """Whether *new* takes the place of *old*: what is pending yields, a success heals a failure, a person overrides."""
-    if new.status is ScoreStatus.PENDING:
-        return old.status is ScoreStatus.PENDING
-    if new.source is ScoreSource.ANNOTATION or old.status is ScoreStatus.PENDING:
+    if new.status is PENDING:
+        return old.status is PENDING
+    if new.source is ScoreSource.ANNOTATION or old.status is PENDING:
         return True
     return new.status is ScoreStatus.SUCCESS and old.status is ScoreStatus.FAILED
 

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 
 from streams.core import session_lane, traces, turns
-from streams.core.model import OUTCOME_METRIC, JournalKind, Lane, Position, Score, SessionOutput, Trace
+from streams.core.model import OUTCOME_METRIC, JournalKind, Position, Score, SessionOutput, Trace
 from streams.core.rules import Rules
-from streams.core.scores import lane_of
 from streams.core.state import Draft, SessionState
 
 
@@ -55,16 +54,18 @@ def step(
 
 def next_due(state: SessionState, rules: Rules) -> int | None:
     """Return when the session's next wait runs out, in milliseconds, or none when it waits for nothing."""
-    times = (
-        traces.next_due(state.pending, rules),
-        turns.next_due(state.turns, rules),
-        session_lane.next_due(state.runs, rules),
-    )
-    return min((time for time in times if time is not None), default=None)
+    times: list[int | None] = []
+    if state.pending:
+        times.append(traces.next_due(state.pending, rules))
+    if state.turns:
+        times.append(turns.next_due(state.turns, rules))
+    if state.runs:
+        times.append(session_lane.next_due(state.runs, rules))
+    return min([time for time in times if time is not None], default=None)
 
 
 def _score(draft: Draft, score: Score) -> None:
-    if lane_of(score.name, draft.rules) is Lane.SESSION:
+    if score.name in draft.rules.session_lane:
         session_lane.score_seen(draft, score)
     elif score.trace_id is not None:
         traces.score_seen(draft, score)

@@ -1,7 +1,6 @@
 """What a session remembers between events: immutable values, and the draft on which one step works."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from streams.core.detectors import DetectorState
@@ -19,6 +18,7 @@ from streams.core.model import (
     Trace,
 )
 from streams.core.notices import NoticeState
+from streams.core.pace import PaceState
 from streams.core.rules import Rules
 
 MAX_EVALUATED: Final = 128
@@ -129,6 +129,10 @@ class SessionState(NamedTuple):
     offset: int = -1
     """The last log record applied."""
     last_activity: int = 0
+    task: str | None = None
+    """The first task that any of its traces named."""
+    paces: Mapping[str, PaceState] = {}
+    """Tier-1 metric -> pace, for the metrics that have one."""
 
 
 def weight(item: TurnTrace | PendingTrace | Score) -> int:
@@ -151,41 +155,50 @@ def _size(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
 
 
-@dataclass(slots=True)
 class Draft:
     """A session in the middle of one step: the parts of its state, open to change, and the outputs so far."""
 
-    state: SessionState
-    rules: Rules
-    now: int
-    position: Position
-    outputs: list[SessionOutput] = field(default_factory=list)
-    project: str = field(init=False)
-    announced: bool = field(init=False)
-    turns: list[Turn] = field(init=False)
-    pending: dict[str, PendingTrace] = field(init=False)
-    runs: dict[str, SessionRun] = field(init=False)
-    gates: Mapping[str, GateState] = field(init=False)
-    detectors: Mapping[str, Mapping[str, DetectorState]] = field(init=False)
-    trace_notices: NoticeState = field(init=False)
-    session_notices: NoticeState = field(init=False)
-    evaluated: tuple[int, ...] = field(init=False)
-    newest_decided: int | None = field(init=False)
-    seen_scores: tuple[int, ...] = field(init=False)
-    decided_runs: tuple[int, ...] = field(init=False)
-    turn_count: int = field(init=False)
-    evaluated_close: int | None = field(init=False)
-    warned_late: bool = field(init=False)
-    held_bytes: int = field(init=False)
+    __slots__ = (
+        "announced",
+        "decided_runs",
+        "detectors",
+        "evaluated",
+        "evaluated_close",
+        "gates",
+        "held_bytes",
+        "newest_decided",
+        "now",
+        "outputs",
+        "paces",
+        "pending",
+        "position",
+        "project",
+        "rules",
+        "runs",
+        "seen_scores",
+        "session_notices",
+        "state",
+        "task",
+        "trace_notices",
+        "turn_count",
+        "turns",
+        "warned_late",
+    )
 
-    def __post_init__(self) -> None:
-        state = self.state
+    def __init__(self, state: SessionState, rules: Rules, now: int, position: Position) -> None:
+        self.state = state
+        self.rules = rules
+        self.now = now
+        self.position = position
+        self.outputs: list[SessionOutput] = []
         self.project = state.project
         self.announced = state.announced
         self.turns = list(state.turns)
-        self.pending = {item.trace_id: item for item in state.pending}
-        self.runs = {item.run_id: item for item in state.runs}
+        self.pending = {item.trace_id: item for item in state.pending} if state.pending else {}
+        self.runs = {item.run_id: item for item in state.runs} if state.runs else {}
         self.gates = state.gates
+        self.task = state.task
+        self.paces = state.paces
         self.detectors = state.detectors
         self.trace_notices = state.trace_notices
         self.session_notices = state.session_notices
@@ -200,28 +213,31 @@ class Draft:
 
     def finish(self) -> SessionState:
         """Return the state after the step."""
+        # By position: twenty names a step cost more than some steps do.
         return SessionState(
-            session_id=self.state.session_id,
-            project=self.project,
-            announced=self.announced,
-            turns=tuple(self.turns),
-            pending=tuple(self.pending.values()),
-            runs=tuple(self.runs.values()),
-            gates=self.gates,
-            detectors=self.detectors,
-            trace_notices=self.trace_notices,
-            session_notices=self.session_notices,
-            evaluated=self.evaluated,
-            newest_decided=self.newest_decided,
-            seen_scores=self.seen_scores,
-            decided_runs=self.decided_runs,
-            turn_count=self.turn_count,
-            evaluated_close=self.evaluated_close,
-            warned_late=self.warned_late,
-            held_bytes=self.held_bytes,
-            failed_steps=self.state.failed_steps,
-            offset=self.position.offset,
-            last_activity=self.now,
+            self.state.session_id,
+            self.project,
+            self.announced,
+            tuple(self.turns),
+            tuple(self.pending.values()),
+            tuple(self.runs.values()),
+            self.gates,
+            self.detectors,
+            self.trace_notices,
+            self.session_notices,
+            self.evaluated,
+            self.newest_decided,
+            self.seen_scores,
+            self.decided_runs,
+            self.turn_count,
+            self.evaluated_close,
+            self.warned_late,
+            self.held_bytes,
+            self.state.failed_steps,
+            self.position.offset,
+            self.now,
+            self.task,
+            self.paces,
         )
 
     @property

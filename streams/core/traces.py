@@ -26,15 +26,19 @@ def trace_seen(draft: Draft, trace: Trace) -> None:
     """Fold an announced trace: new, changed, or one that its scores stood for already."""
     draft.project = trace.project
     draft.announced = True
+    if trace.task is not None:
+        draft.task = draft.task or trace.task
+        trace = trace._replace(task=None)  # known now, and held once
     if (place := _place(draft, trace.trace_id)) is not None:
         _update(draft, *place, trace)
         return
-    known = draft.pending.get(trace.trace_id)
+    known = draft.pending.get(trace.trace_id) if draft.pending else None
     if known is None:
         if short_hash(trace.trace_id) in draft.evaluated:
             return
         known = _hold(draft, PendingTrace(trace.trace_id, draft.now))
-    trace = _merged(known.trace, trace)
+    if known.trace is not None:
+        trace = _merged(known.trace, trace)
     if trace.status in draft.rules.evaluated_statuses:
         _join(draft, trace, known)
     else:
@@ -68,7 +72,7 @@ def turn_score_seen(draft: Draft, score: Score) -> None:
         turn = draft.turns[0]
         scores = admit(draft, turn.scores, score)
         if scores is not turn.scores:
-            draft.turns[0] = turns.scored(turn._replace(scores=scores), draft.now)
+            draft.turns[0] = turns.scored(turn, draft.now, scores=scores)
             bound(draft)
     elif score.resolved and short_hash(score.score_id) not in draft.seen_scores:
         draft.seen_scores = remember(draft.seen_scores, score.score_id, MAX_SEEN)
@@ -110,7 +114,10 @@ def bound(draft: Draft) -> None:
 def _too_many(draft: Draft) -> bool:
     if draft.held_bytes > MAX_HELD_BYTES:
         return True
-    return sum([len(turn.traces) for turn in draft.turns]) + len(draft.pending) > MAX_TRACES
+    held = len(draft.pending)
+    for turn in draft.turns:
+        held += len(turn.traces)
+    return held > MAX_TRACES
 
 
 def _hold(draft: Draft, known: PendingTrace) -> PendingTrace:
@@ -149,8 +156,9 @@ def _add_score(draft: Draft, turn_index: int, trace_index: int, score: Score) ->
     trace = turn.traces[trace_index]
     scores = admit(draft, trace.scores, score)
     if scores is not trace.scores:
-        traces = (*turn.traces[:trace_index], trace._replace(scores=scores), *turn.traces[trace_index + 1 :])
-        draft.turns[turn_index] = turns.scored(turn._replace(traces=traces), draft.now)
+        scored = TurnTrace(trace.trace_id, trace.started_at, scores)
+        traces = (*turn.traces[:trace_index], scored, *turn.traces[trace_index + 1 :])
+        draft.turns[turn_index] = turns.scored(turn, draft.now, traces=traces)
 
 
 def _update(draft: Draft, turn_index: int, trace_index: int, trace: Trace) -> None:
@@ -167,10 +175,8 @@ def _update(draft: Draft, turn_index: int, trace_index: int, trace: Trace) -> No
         turns.close(draft, trace.trace_id)
 
 
-def _merged(known: Trace | None, trace: Trace) -> Trace:
+def _merged(known: Trace, trace: Trace) -> Trace:
     """Return *trace* laid over what was known: status and start are overwritten, the rest only where it says something."""
-    if known is None:
-        return trace
     return trace._replace(
         ended_at=known.ended_at if trace.ended_at is None else trace.ended_at,
         turn_index=known.turn_index if trace.turn_index is None else trace.turn_index,

@@ -1,5 +1,7 @@
 """A turn's life from its closing on: what it misses is asked for, it is decided, strictly in order."""
 
+from typing import Any
+
 from streams.core import ladder, reports
 from streams.core.ids import digest, short_hash
 from streams.core.model import EvalRequest, JournalKind, Lane, Outcome
@@ -7,9 +9,11 @@ from streams.core.rules import Rules
 from streams.core.state import MAX_EVALUATED, Draft, Turn, weight
 
 
-def scored(turn: Turn, now: int) -> Turn:
-    """Return the turn with its latest score at *now*: a wait that had run out starts anew."""
-    return turn._replace(scored_at=now, given_up=min(turn.given_up, turn.tier - 1))
+def scored(turn: Turn, now: int, **changed: Any) -> Turn:
+    """Return the turn with what a score *changed*, its latest at *now*: a wait that had run out starts anew."""
+    if turn.given_up >= turn.tier:
+        changed["given_up"] = turn.tier - 1
+    return turn._replace(scored_at=now, **changed)
 
 
 def close(draft: Draft, closing_trace: str) -> None:
@@ -45,7 +49,8 @@ def advance(draft: Draft) -> None:
             if turn.closed_at is not None and not turn.skip and not turn.attempt and turn.given_up < turn.tier:
                 draft.turns[index] = _request(draft, turn, turn.tier)
     _settle(draft)
-    while len(draft.turns) > draft.rules.max_open_turns and _closed(draft) > draft.rules.max_open_turns:
+    most = draft.rules.max_open_turns
+    while len(draft.turns) > most and _closed(draft) > most:
         overflow(draft, "open_turns")
         _settle(draft)
 
@@ -72,7 +77,7 @@ def next_due(turns: tuple[Turn, ...], rules: Rules) -> int | None:
         turn.joined_at + rules.ms.turn_idle if turn.closed_at is None else ladder.deadline(turn, rules)
         for turn in turns
     ]
-    return min((time for time in times if time is not None), default=None)
+    return min([time for time in times if time is not None], default=None)
 
 
 def overflow(draft: Draft, reason: str) -> None:
@@ -84,7 +89,7 @@ def overflow(draft: Draft, reason: str) -> None:
     if turn.skip:
         _skip(draft, turn)
     else:
-        _decide(draft, turn, ladder.fold_gates(turn, draft.gates, draft.rules))
+        _decide(draft, turn, ladder.fold_trajectory(turn, draft.gates, draft.paces, draft.task, draft.rules))
 
 
 def turn_id_of(draft: Draft, closing_id: str) -> str:
@@ -97,21 +102,26 @@ def _request(draft: Draft, turn: Turn, tier: int) -> Turn:
     metrics = ladder.missing(turn, tier, draft.rules)
     if not metrics:
         return turn
-    turn_id = turn_id_of(draft, turn.closing_trace)
     traces = turn.traces if tier == 1 else turn.traces[-1:]
+    _ask(draft, turn, tier, tuple(trace.trace_id for trace in traces), metrics)
+    return turn._replace(tier_since=draft.now, attempt=turn.attempt + 1)
+
+
+def _ask(draft: Draft, turn: Turn, tier: int, trace_ids: tuple[str, ...], metrics: tuple[str, ...]) -> None:
+    turn_id = turn_id_of(draft, turn.closing_trace)
     request = EvalRequest(
         run_id=digest("run", draft.session_id, turn_id, tier),
         session_id=draft.session_id,
         project=draft.project,
         turn_id=turn_id,
         tier=tier,
-        attempt=turn.attempt + 1,
-        trace_ids=tuple(trace.trace_id for trace in traces),
+        attempt=turn.attempt + 1 if tier else 1,
+        trace_ids=trace_ids,
         metrics=metrics,
         requested_at=draft.now,
+        log_offset=draft.position.offset,
     )
     draft.outputs.append(request)
-    return turn._replace(tier_since=draft.now, attempt=turn.attempt + 1)
 
 
 def _closed(draft: Draft) -> int:
@@ -133,7 +143,7 @@ def _settle_oldest(draft: Draft) -> bool:
         return True
     if turn.tier == 1 and turn.given_up < 1 and ladder.missing(turn, 1, rules):
         return False
-    trajectory = ladder.fold_gates(turn, draft.gates, rules)
+    trajectory = ladder.fold_trajectory(turn, draft.gates, draft.paces, draft.task, rules)
     tier = ladder.due_tier(turn, trajectory, rules)
     if tier != ladder.READY:
         if tier != turn.tier:
@@ -147,20 +157,34 @@ def _settle_oldest(draft: Draft) -> bool:
 def _decide(draft: Draft, turn: Turn, trajectory: ladder.Trajectory) -> None:
     """Make the turn's report from what it has; the gates move for good."""
     before, draft.gates = draft.gates, trajectory.gates
+    draft.paces = trajectory.paces
     _forget(draft, turn)
-    scores = [score for trace in turn.traces for score in sorted(trace.scores, key=lambda score: score.name)]
-    named = [trace_id for score in (*scores, *turn.scores) for trace_id in score.flagged_traces]
     reports.publish(
         draft,
         Lane.TRACE,
         turn_id_of(draft, turn.closing_trace),
         ladder.final_scores(turn, trajectory, draft.rules),
         trace_ids=tuple(trace.trace_id for trace in turn.traces),
-        flagged=named,
+        flagged=_named(turn),
         gates=ladder.snapshots(before, draft.gates),
         turn_number=turn.number,
         turn_input=turn.input,
     )
+    if draft.rules.session_metrics_each_turn and draft.rules.session_metrics:
+        # Once: their scores hold up no turn, so nobody waits for an answer.
+        _ask(draft, turn, 0, (), draft.rules.session_metrics)
+
+
+def _named(turn: Turn) -> list[str]:
+    """Return the traces that scores of the turn name, in the order in which a report shows the scores."""
+    named: list[str] = []
+    for trace in turn.traces:
+        naming = [score for score in trace.scores if score.flagged_traces]
+        for score in sorted(naming, key=lambda score: score.name) if len(naming) > 1 else naming:
+            named += score.flagged_traces
+    for score in turn.scores:
+        named += score.flagged_traces
+    return named
 
 
 def _skip(draft: Draft, turn: Turn) -> None:
@@ -174,8 +198,11 @@ def _skip(draft: Draft, turn: Turn) -> None:
 def _forget(draft: Draft, turn: Turn) -> None:
     """Drop the oldest turn, remembering only which traces it held and how far in time it reached."""
     del draft.turns[0]
-    draft.held_bytes -= sum(map(weight, turn.traces)) + sum(map(weight, turn.scores))
-    hashes = tuple(short_hash(trace.trace_id) for trace in turn.traces)
+    if draft.turns or draft.pending or draft.runs:
+        draft.held_bytes -= sum(map(weight, turn.traces)) + sum(map(weight, turn.scores))
+    else:
+        draft.held_bytes = 0
+    hashes = [short_hash(trace.trace_id) for trace in turn.traces]
     draft.evaluated = (*draft.evaluated, *hashes)[-MAX_EVALUATED:]
     newest = turn.traces[-1].started_at
     draft.newest_decided = newest if draft.newest_decided is None else max(newest, draft.newest_decided)

@@ -4,9 +4,13 @@ Faust stays for the app, the worker's life cycle, the consumer group with its as
 rebalance callbacks, agents and streams. Not used: its record at a time delivery (slow), its
 commit by contiguous offsets (waits for a producer buffer), its tables (a plain restart loses
 and doubles records, and the local store runs ahead of the changelog).
+
+Clients use what is here too, without Faust, whose import takes a second: so only `app` and what
+it alone imports may import it, and `app` is imported when it is asked for.
 """
 
-from streams.engine.app import faust_app
+from typing import TYPE_CHECKING, Any
+
 from streams.engine.batch import Batch
 from streams.engine.connection import Abilities, Connection, abilities
 from streams.engine.errors import (
@@ -29,6 +33,9 @@ from streams.engine.state import PartitionState, Recovery
 from streams.engine.topic_ids import TopicIds
 from streams.engine.tuning import DEVELOPMENT, Tuning
 
+if TYPE_CHECKING:
+    from streams.engine.app import GateApp, faust_app
+
 __all__ = [
     "DEVELOPMENT",
     "Abilities",
@@ -41,6 +48,7 @@ __all__ = [
     "Fenced",
     "Gap",
     "GapCause",
+    "GateApp",
     "Offsets",
     "Out",
     "PartitionState",
@@ -61,3 +69,12 @@ __all__ = [
     "partition_for",
     "standing",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import Faust with the first use of what needs it."""
+    if name not in ("GateApp", "faust_app"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from streams.engine import app  # noqa: PLC0415  (that is the point)
+
+    return getattr(app, name)

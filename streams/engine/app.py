@@ -16,9 +16,10 @@ from streams.engine.assignment import Assignments
 from streams.engine.batch import Batch
 from streams.engine.connection import Abilities, Connection
 from streams.engine.consumer import BatchConsumer
-from streams.engine.errors import EngineError, Revoked, TopicReplaced
-from streams.engine.gaps import Gap
+from streams.engine.errors import EngineError, LogLost, Revoked, TopicReplaced
+from streams.engine.gaps import Gap, GapCause
 from streams.engine.stages import Stage
+from streams.engine.state import PartitionState
 from streams.engine.topic_ids import TopicIds
 from streams.engine.transport import BatchSchema, GateTransport
 from streams.engine.tuning import Tuning
@@ -46,11 +47,24 @@ class GateApp(faust.App):  # type: ignore[misc]
     BootStrategy = _BootStrategy
 
     fatal: tuple[type[Exception], ...] = ()
+    before_stop: Callable[[], Awaitable[None]] | None = None
+    """Awaited when the app is told to stop, while it still owns its partitions."""
 
     async def on_first_start(self) -> None:
         """Make Faust's directory with its parents, which Faust does not."""
         self.conf.datadir.mkdir(parents=True, exist_ok=True)
         await super().on_first_start()
+
+    async def on_stop(self) -> None:
+        """Finish what goes on beside the batches, then let go of the partitions."""
+        if self.before_stop is not None:
+            await self.before_stop()
+        await super().on_stop()
+
+    def rebuild(self, state: PartitionState) -> None:
+        """Bring a partition up again, soon: what goes on beside its batches could not be remembered."""
+        if not self.should_stop:
+            self.add_future(self.tables.failed(state.source, state))
 
     def end(self, reason: Exception) -> None:
         """Stop the worker, or the app where there is none; it ends with this error."""
@@ -61,9 +75,15 @@ class GateApp(faust.App):  # type: ignore[misc]
         # mode's own crash() logs a traceback, which says nothing of a state that cannot be read.
         (root.data if root is not None else self)._crash(reason)
         self._crash(reason)
+        for agent in self.agents.values():
+            # No children of the app: they would be taken for dead, and started again while the worker stops.
+            agent._crash(reason)
 
 
-def _ignore_gap(gap: Gap) -> None:
+OnGap = Callable[[Gap], Awaitable[None]]
+
+
+async def _ignore_gap(gap: Gap) -> None:
     """The consumer has logged it."""
 
 
@@ -76,16 +96,17 @@ def faust_app(
     datadir: Path,
     tuning: Tuning = _TUNING,
     max_record: int = 1_000_000,
-    on_gap: Callable[[Gap], None] = _ignore_gap,
+    on_gap: OnGap = _ignore_gap,
     fatal: tuple[type[Exception], ...] = (UnreadableState,),
-) -> faust.App:
+) -> GateApp:
     """Return a Faust app with one agent for each stage.
 
     app_id: names the consumer group and the transactional ids.
     abilities: of the broker, from `abilities(connection)`.
     datadir: Faust's own; nothing of ours is kept there.
     max_record: largest state record in bytes.
-    on_gap: told when wanted records cannot be had, before reading goes on after them.
+    on_gap: told when wanted records cannot be had; reading goes on after them once it has returned. When it
+        raises, or the worker is killed before that, the gap is told again.
     fatal: what a stage raises when no further try can help: the app ends with it.
     """
     check_versions()
@@ -97,7 +118,7 @@ def faust_app(
     app = GateApp(app_id, **_faust_settings(connection, datadir, tuning))
     app.fatal = fatal
     app.conf.TableManager = _assignments(connection, stages, abilities, tuning, max_record)
-    app.transport = _transport(app, connection, tuning, on_gap)
+    app.transport = _transport(app, connection, tuning, _ending_without_log(app, stages, on_gap))
     for stage in stages:
         _add_agent(app, stage)
     return app
@@ -120,6 +141,8 @@ def _faust_settings(connection: Connection, datadir: Path, tuning: Tuning) -> di
         "broker_heartbeat_interval": tuning.heartbeat_s,
         "broker_request_timeout": max(connection.request_timeout_ms / 1000, tuning.session_timeout_s),
         "broker_commit_interval": tuning.commit_interval_s,
+        # How soon a worker reads partitions that a topic was given while it runs.
+        "consumer_metadata_max_age_ms": round(tuning.metadata_age_s * 1000),
         "consumer_max_fetch_size": tuning.max_fetch_bytes,
         "stream_wait_empty": True,
         "worker_redirect_stdouts": False,
@@ -147,7 +170,27 @@ def _assignments(
     return type("Assignments", (Assignments,), settings)
 
 
-def _transport(app: faust.App, connection: Connection, tuning: Tuning, on_gap: Callable[[Gap], None]) -> GateTransport:
+def _ending_without_log(app: GateApp, stages: Sequence[Stage], on_gap: OnGap) -> OnGap:
+    """Return on_gap for all but a log that ends before where its state stands: with that, the app ends.
+
+    Offsets tell the fold what it has applied, so it would ignore whatever is appended there anew.
+    """
+    logs = {topic for stage in stages if stage.table for topic in stage.topics}
+
+    async def handle(gap: Gap) -> None:
+        if gap.cause is GapCause.BEYOND_END and gap.tp.topic in logs:
+            error = LogLost(
+                f"{gap.tp.topic}-{gap.tp.partition} ends before offset {gap.start}, for which the stored state stands: "
+                "it was made again, or lost its end; start over with other topic_names and another app_id"
+            )
+            app.end(error)
+            raise error
+        await on_gap(gap)
+
+    return handle
+
+
+def _transport(app: faust.App, connection: Connection, tuning: Tuning, on_gap: OnGap) -> GateTransport:
     # As above: Faust makes the consumer from its class.
     consumer = type(
         "BatchConsumer",

@@ -21,6 +21,9 @@ from streams.engine.state import PartitionState, Recovery
 from streams.engine.topic_ids import TopicIds
 from streams.engine.tuning import Tuning
 
+# So that a write which fails each time does not have a whole changelog read without a pause.
+_REBUILD_AFTER_S = 1.0
+
 
 @dataclass(frozen=True)
 class _Kept:
@@ -129,6 +132,10 @@ class Assignments(TableManager):  # type: ignore[misc]
             self._all_up.set()
             self.log.info("all assigned partitions are being read")
 
+    def restored(self) -> dict[TP, int]:
+        """Return how far each state has been restored: the offset of its last changelog record, -1 before the first."""
+        return {tp: state.applied for tp, state in self._states.items()}
+
     # -- one partition
 
     async def _bring_up(self, tp: TP, kept: _Kept | None = None, wait_s: float = 0.0) -> None:
@@ -230,7 +237,7 @@ class Assignments(TableManager):  # type: ignore[misc]
         if self._states.get(tp) is not state:
             return
         await self.app.consumer.close_lanes(tp)
-        wait_s = self._leave_alone(tp) if isinstance(state.ended, Fenced) else 0.0
+        wait_s = self._leave_alone(tp) if isinstance(state.ended, Fenced) else _REBUILD_AFTER_S
         await self._close(tp)
         self._bring_up_again(tp, wait_s)
 

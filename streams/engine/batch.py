@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from aiokafka import ConsumerRecord
-from faust.types import TP
 
 from streams.engine.errors import Revoked, TopicReplaced
+from streams.engine.partition import TP
 
 if TYPE_CHECKING:
     from streams.engine.lanes import Lane

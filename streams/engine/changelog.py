@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import (
     IllegalOperation,
     InvalidProducerEpoch,
@@ -16,11 +16,11 @@ from aiokafka.errors import (
     OffsetOutOfRangeError,
     ProducerFenced,
 )
-from faust.types import TP
 
 from streams.engine.closing import close_consumer
 from streams.engine.connection import Connection
 from streams.engine.errors import ChangelogFailed, Fenced
+from streams.engine.partition import TP
 from streams.engine.producing import Appended, Record, build_batches, discard, send_in_order
 from streams.engine.stores import Changes, Mark, Store, digest
 
@@ -112,7 +112,7 @@ async def restore(connection: Connection, tp: TP, store: Store) -> int:
     )
     await consumer.start()
     try:
-        key = TopicPartition(tp.topic, tp.partition)
+        key = TP(tp.topic, tp.partition)
         consumer.assign([key])
         start = await _first_offset(consumer, key)
         count = await _apply_tail(consumer, key, store) if store.mark else None
@@ -124,7 +124,7 @@ async def restore(connection: Connection, tp: TP, store: Store) -> int:
         await close_consumer(consumer, _GIVE_UP_S)
 
 
-async def _first_offset(consumer: Any, key: TopicPartition) -> int:
+async def _first_offset(consumer: Any, key: TP) -> int:
     try:
         return int((await consumer.beginning_offsets([key]))[key])
     except KafkaTimeoutError as error:
@@ -134,7 +134,7 @@ async def _first_offset(consumer: Any, key: TopicPartition) -> int:
         ) from error
 
 
-async def _apply_tail(consumer: Any, key: TopicPartition, store: Store) -> int | None:
+async def _apply_tail(consumer: Any, key: TP, store: Store) -> int | None:
     """Apply what follows the store's mark; None when the mark is not in the changelog."""
     mark = store.mark
     if mark is None:
@@ -150,9 +150,7 @@ class _NotTheSame(Exception):
     """The changelog does not hold the record the store says it applied last."""
 
 
-async def _read_to_end(
-    consumer: Any, key: TopicPartition, start: int, store: Store, expected: Mark | None = None
-) -> int:
+async def _read_to_end(consumer: Any, key: TP, start: int, store: Store, expected: Mark | None = None) -> int:
     """Apply records from an offset on until the broker has no more; return how many.
 
     The end is the consumer's position against what the broker says in its answers to fetches:
@@ -180,7 +178,7 @@ async def _read_to_end(
             return count
 
 
-def _is_at_end(consumer: Any, key: TopicPartition) -> bool:
+def _is_at_end(consumer: Any, key: TP) -> bool:
     state = consumer._subscription.subscription.assignment.state_value(key)
     end = state.highwater if state.lso is None or state.lso < 0 else state.lso
     return end is not None and state.has_valid_position and state.position >= end

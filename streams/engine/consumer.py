@@ -4,7 +4,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from aiokafka.errors import CommitFailedError, ConsumerStoppedError, KafkaError
@@ -52,7 +52,7 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
     _thread: BatchConsumerThread
 
     tuning: Tuning = Tuning()
-    on_gap: Callable[[Gap], None]
+    on_gap: Callable[[Gap], Awaitable[None]]
     client_options: Mapping[str, Any]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

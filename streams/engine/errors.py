@@ -6,6 +6,7 @@ EngineError
 ├── TopicReplaced     the topic was deleted and made again: what was read may be of either
 ├── AppendFailed      records may or may not be in the topic: read again, append again
 ├── ChangelogFailed   the same for a state write: the partition is built again
+├── LogLost           a log ends before where its state stands: the worker ends
 ├── StoreFailed       the local store refused what the changelog holds: the partition is built again
 └── TooLarge          one record is larger than a request may be
 """
@@ -35,6 +36,10 @@ class AppendFailed(EngineError):
 
 class ChangelogFailed(EngineError):
     """A state write has no known outcome; the local store was not changed."""
+
+
+class LogLost(EngineError):
+    """A log ends before the position that its state stands for; new records would pass for old ones."""
 
 
 class StoreFailed(EngineError):

@@ -3,8 +3,9 @@
 # ruff: noqa: SLF001  (aiokafka and Faust have no public way to do this; both are pinned)
 
 import asyncio
+import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
@@ -12,8 +13,6 @@ from aiokafka.errors import (
     ConsumerStoppedError,
     IllegalStateError,
     KafkaError,
-    NoOffsetForPartitionError,
-    OffsetOutOfRangeError,
 )
 from aiokafka.structs import OffsetAndMetadata
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
@@ -27,6 +26,8 @@ from streams.engine.group_client import GroupClient
 from streams.engine.lanes import Lane
 from streams.engine.pace import time_limits
 from streams.engine.tuning import Tuning
+
+logger = logging.getLogger(__name__)
 
 _T = TypeVar("_T")
 
@@ -45,7 +46,7 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     _consumer: AIOKafkaConsumer | None
 
     tuning: Tuning = Tuning()
-    on_gap: Callable[[Gap], None]
+    on_gap: Callable[[Gap], Awaitable[None]]
     client_options: Mapping[str, Any]
 
     def __post_init__(self) -> None:
@@ -53,7 +54,6 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         self._lanes: dict[TopicPartition, Lane] = {}
         self._freed = asyncio.Event()
         self._next_look = 0.0
-        self._watch = GapWatch(self._move, self._tell)
 
     async def run(self, work: Coroutine[Any, Any, _T]) -> _T:
         """Run a coroutine in the thread's loop and wait for it from another loop.
@@ -67,6 +67,7 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
         return self._consumer is not None and self.thread_loop.is_running()
 
     def _create_worker_consumer(self, _: Any) -> AIOKafkaConsumer:
+        self._watch = GapWatch(self._move, self._record, self.tuning.beyond_end_s)
         conf = self.app.conf
         consumer = AIOKafkaConsumer(
             **self.client_options,
@@ -239,27 +240,32 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
             if state is None:
                 continue
             try:
-                records = (await consumer.getmany(lane.key)).get(lane.key, [])
-            except OffsetOutOfRangeError:
-                await self._watch.out_of_range(consumer, lane)
-            except NoOffsetForPartitionError:
-                self._seek(lane, lane.position)
-            else:
-                await self._watch.accept(consumer, lane, records, state)
+                await self._watch.read(consumer, lane, state)
+            except ConsumerStoppedError:
+                raise
+            except Exception as error:  # noqa: BLE001  (whatever is wrong with one partition, the others are read)
+                logger.warning("%s: reading failed, will try again: %r", lane.tp, error)
+                lane.not_read_before = time.monotonic() + self.tuning.idle_s
+                self._move(lane, lane.position)
 
     def _readable(self, consumer: AIOKafkaConsumer, lane: Lane) -> Any:
         """Return aiokafka's state of the partition if more of it should be read now."""
         assignment = consumer._subscription.subscription.assignment
         state = assignment.state_value(lane.key) if assignment else None
-        waits = lane.hole_seen > 0 and time.monotonic() < lane.not_before
+        waits = lane.recording is not None or time.monotonic() < lane.not_read_before
         if state is None or lane.closed or waits or not lane.has_room(self.tuning.max_batch_bytes):
             return None
         if state.has_valid_position and state.position != lane.position:
             self._move(lane, lane.position)
         return state
 
-    def _tell(self, gap: Gap) -> None:
-        self.parent_loop.call_soon_threadsafe(self.on_gap, gap)
+    def _record(self, gap: Gap) -> "asyncio.Future[None]":
+        """Have the app write a gap down, in its own loop."""
+
+        async def record() -> None:
+            await self.on_gap(gap)
+
+        return asyncio.wrap_future(asyncio.run_coroutine_threadsafe(record(), self.parent_loop))
 
     def _take(self) -> list[Batch]:
         now = time.monotonic()
@@ -275,8 +281,9 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     def _next_attempt(self) -> float:
         """Return when a lane that waits by itself wants to be looked at again."""
         now = time.monotonic()
-        waiting = [lane.not_before for lane in self._lanes.values() if lane.not_before > now]
-        by_time = [lane for lane in self._lanes.values() if lane.reading.by_time]
+        lanes = self._lanes.values()
+        waiting = [at for lane in lanes for at in (lane.not_before, lane.not_read_before) if at > now]
+        by_time = [lane for lane in lanes if lane.reading.by_time]
         if len(by_time) > 1 and any(lane.head(now).next_ms is not None for lane in by_time):
             waiting.append(now + self.tuning.look_again_s)
         return min(waiting, default=now + self.tuning.idle_s)

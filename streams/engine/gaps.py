@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from aiokafka import ConsumerRecord
-from faust.types import TP
+
+from streams.engine.partition import TP
 
 
 class GapCause(Enum):
@@ -14,6 +15,7 @@ class GapCause(Enum):
     RETENTION = "the wanted records have been deleted"
     BEYOND_END = "the topic ends before the wanted offset: it was made again or lost its end"
     MISSING = "the broker keeps answering without the wanted records"
+    UNREADABLE = "the client cannot decode what stands there"
 
 
 @dataclass(frozen=True)

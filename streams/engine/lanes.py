@@ -1,16 +1,17 @@
 """One assigned partition while it is read: what is at hand, what is out, what is settled."""
 
+import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
 
-from aiokafka import ConsumerRecord, TopicPartition
-from faust.types import TP
+from aiokafka import ConsumerRecord
 
 from streams.engine.batch import Batch
 from streams.engine.pace import Head
+from streams.engine.partition import TP
 
 if TYPE_CHECKING:
     from streams.engine.state import PartitionState
@@ -53,11 +54,15 @@ class Lane:
     closed: set by the stage's side when the partition goes away; nothing moves after that.
     commit: commits the settled offsets of the partitions it is given; set by the consumer.
     topic_id: the topic's, from before the first read; ask_topic_id: asks for it now.
+    not_before: when a batch that failed is handed out again; not_read_before: the same of a read.
+    recording: a gap that is being written down; nothing is read meanwhile.
+    singly: whether records are read one by one, to come upon one that cannot be decoded.
+    unreadable_from: the first such one, while the next readable one is looked for.
     """
 
     def __init__(self, tp: TP, reading: Reading, start: int, state: "PartitionState | None" = None) -> None:
         self.tp = tp
-        self.key = TopicPartition(tp.topic, tp.partition)
+        self.key = TP(tp.topic, tp.partition)
         self.reading = reading
         self.state = state
         self.commit: Callable[[Collection[TP]], Awaitable[bool]] = _not_open
@@ -69,6 +74,10 @@ class Lane:
         self.position = start
         self.busy = False
         self.not_before = 0.0
+        self.not_read_before = 0.0
+        self.recording: asyncio.Future[None] | None = None
+        self.singly = False
+        self.unreadable_from: int | None = None
         self.failures = 0
         self.hole_seen = 0
         self.end: int | None = None
@@ -128,6 +137,7 @@ class Lane:
         self._buffer.clear()
         self._bytes = 0
         self.position = position
+        self.unreadable_from = None
 
     def head(self, now: float) -> Head:
         """Describe how far the partition has been read, for the order by time."""

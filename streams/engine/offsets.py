@@ -8,6 +8,7 @@ from typing import Any
 
 from aiokafka.client import AIOKafkaClient, ConnectionGroup, CoordinationType
 from aiokafka.errors import (
+    KafkaConnectionError,
     KafkaError,
     LeaderNotAvailableError,
     NotLeaderForPartitionError,
@@ -17,9 +18,9 @@ from aiokafka.errors import (
 from aiokafka.protocol.commit import OffsetFetchRequest
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
-from faust.types import TP
 
 from streams.engine.connection import Connection
+from streams.engine.partition import TP
 
 _READ_COMMITTED = 1
 _LATEST = -1
@@ -51,6 +52,21 @@ class Offsets:
         client, self._client = self._client, None
         if client is not None:
             await client.close()
+
+    async def partitions(self, topics: Collection[str]) -> list[TP]:
+        """Return all partitions that the topics have now, those added a moment ago too.
+
+        Raises KafkaError when no broker answers or a topic does not exist.
+        """
+        client = await self._ready()
+        for topic in topics:
+            client.add_topic(topic)
+        if not await client.force_metadata_update():
+            raise KafkaConnectionError("no broker says which partitions there are")
+        found = {topic: client.cluster.partitions_for_topic(topic) for topic in topics}
+        if missing := [topic for topic, numbers in found.items() if not numbers]:
+            raise UnknownTopicOrPartitionError(", ".join(missing))
+        return [TP(topic, number) for topic, numbers in found.items() for number in sorted(numbers)]
 
     async def end_offsets(self, tps: Collection[TP]) -> dict[TP, int]:
         """Return the offset after the last record that can be read now (read_committed).

@@ -12,11 +12,12 @@ from typing import Any
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import ProducerClosed
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from faust.types import TP
+
+from streams.engine.partition import TP
 
 logger = logging.getLogger(__name__)
 
-Headers = Sequence[tuple[str, bytes]]
+Headers = Sequence[tuple[str, bytes | None]]
 Record = tuple[bytes | None, bytes | None, int | None, Headers]
 
 _GIVE_UP_S = 5.0

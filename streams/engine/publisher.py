@@ -5,14 +5,15 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.partitioner import murmur2
-from faust.types import TP
 
 from streams.engine.connection import Connection
 from streams.engine.errors import AppendFailed, TooLarge
+from streams.engine.partition import TP
 from streams.engine.producing import (
     Appended,
     Headers,
@@ -42,8 +43,12 @@ class Out:
     timestamp_ms: int | None = None
 
 
+@lru_cache(maxsize=100_000)
 def partition_for(key: bytes, count: int) -> int:
-    """Return the partition Kafka's default partitioner gives a key among `count` partitions."""
+    """Return the partition Kafka's default partitioner gives a key among `count` partitions.
+
+    Remembered: aiokafka's hash takes ten microseconds, and a session's key comes again with every record.
+    """
     return int((murmur2(key) & 0x7FFFFFFF) % count)
 
 

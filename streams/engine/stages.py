@@ -4,10 +4,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from faust.types import TP
-
 from streams.engine.batch import Batch
 from streams.engine.lanes import Reading
+from streams.engine.partition import TP
 from streams.engine.state import PartitionState
 from streams.engine.stores import MemoryStore, RocksStore, Store
 

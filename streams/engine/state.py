@@ -4,10 +4,9 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from faust.types import TP
-
 from streams.engine.changelog import ChangelogWriter
 from streams.engine.errors import ChangelogFailed, Fenced, Revoked, StoreFailed, TooLarge
+from streams.engine.partition import TP
 from streams.engine.producing import size_in_request
 from streams.engine.stores import Changes, Mark, Store
 
@@ -45,6 +44,11 @@ class PartitionState:
         """The partition number of the table and of the topic it is folded from."""
         partition: int = self.source.partition
         return partition
+
+    @property
+    def applied(self) -> int:
+        """The offset of the last changelog record that the local store holds; -1 before the first."""
+        return -1 if self._store.mark is None else self._store.mark.offset
 
     @property
     def fences(self) -> bool:

@@ -8,9 +8,9 @@ from aiokafka.client import AIOKafkaClient
 from aiokafka.errors import IncompatibleBrokerVersion, NotLeaderForPartitionError, for_code
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Boolean, CompactArray, CompactString, Int16, Int32, Schema, TaggedFields
-from faust.types import TP
 
 from streams.engine.connection import Connection
+from streams.engine.partition import TP
 
 _NONE = UUID(int=0)
 _UNKNOWN_TOPIC = 3

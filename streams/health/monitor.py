@@ -23,6 +23,7 @@ log = structlog.get_logger(__name__)
 ASK_S: Final = 15.0
 """How long the broker may take to say where partitions end."""
 LOOP: Final = "loop"
+RECOVERY: Final = "recovery"
 
 
 class Ends(Protocol):
@@ -42,7 +43,7 @@ class Pulse(Protocol):
 
 
 class Monitor:
-    """What is watched: the event loop, and each partition that the worker reads.
+    """What is watched: the event loop, and each partition of the worker, first while it recovers, then while it is read.
 
     end_process: called when something is overdue.
     """
@@ -64,6 +65,7 @@ class Monitor:
         self._exit_s = limits[1]
         self._loop = Watch[str](*limits)
         self._partitions = Watch[Place](*limits)
+        self._recoveries = Watch[Place](*limits)
         self._broker_away = False
         self._now = 0.0
 
@@ -75,18 +77,21 @@ class Monitor:
         standing = pulse.standing
         pulse.ask()
         read = {self._place(tp): read for tp, read in standing.read.items() if tp.topic in self._stages}
-        ends = await self._ask_broker([place.tp for place in read])
+        recovering = {self._place(tp): self._restoring(tp, standing) for tp in self._recovering(standing)}
+        ends = await self._ask_broker([*(place.tp for place in read), *map(self._restored_from, recovering)])
         if ends is None:
             # Nothing can be applied: that is no stall of ours.
             self._partitions.excuse(now)
-            partitions = Findings[Place]()
+            self._recoveries.excuse(now)
+            partitions = recoveries = Findings[Place]()
         else:
             seen = {place: self._seen(place, found, ends) for place, found in read.items()}
-            partitions = self._partitions.look(now, seen, [self._place(tp) for tp in self._recovering(standing)])
-        self._say(loop, partitions)
+            partitions = self._partitions.look(now, seen, recovering)
+            recoveries = self._recoveries.look(now, recovering)
+        self._say(loop, partitions, recoveries)
         self._show()
-        if loop.overdue or partitions.overdue:
-            names = [*loop.overdue, *(place.name for place in partitions.overdue)]
+        if loop.overdue or partitions.overdue or recoveries.overdue:
+            names = [*loop.overdue, *(place.name for place in (*partitions.overdue, *recoveries.overdue))]
             log.error("ending", stalled=names, hint="the next worker reads on from what is stored")
             self._end_process()
 
@@ -114,10 +119,19 @@ class Monitor:
         turns = place.stage if self._stages[place.topic].reading.by_time else None
         return Seen(read.position, ends[place.tp], read.is_out, turns)
 
+    def _restoring(self, tp: TP, standing: Standing) -> Seen:
+        """A recovery is always behind, until its partition is read; some of them wait for the others."""
+        applied = standing.restored.get(tp, -1)
+        return Seen(applied, applied + 1, tp in standing.restored, RECOVERY)
+
+    def _restored_from(self, place: Place) -> TP:
+        table = self._stages[place.topic].table
+        return place.tp if table is None else table.changelog_tp(place.partition)
+
     def _recovering(self, standing: Standing) -> list[TP]:
         return sorted(tp for tp in standing.assigned - standing.read.keys() if tp.topic in self._stages)
 
-    def _say(self, loop: Findings[str], partitions: Findings[Place]) -> None:
+    def _say(self, loop: Findings[str], partitions: Findings[Place], recoveries: Findings[Place]) -> None:
         if loop.stalled:
             log.error("loop_blocked", seconds=self._waited(self._loop.known[LOOP]), at=_main_thread())
         if loop.moving:
@@ -133,7 +147,15 @@ class Monitor:
                 seconds=self._waited(known),
                 hint="records wait and none is dealt with; this worker ends if that lasts" * (self._exit_s > 0),
             )
-        for place in partitions.moving:
+        for place in recoveries.stalled:
+            log.error(
+                "recovery_stalled",
+                stage=place.stage,
+                partition=place.name,
+                seconds=self._waited(self._recoveries.known[place]),
+                hint="nothing more of its state is read; this worker ends if that lasts" * (self._exit_s > 0),
+            )
+        for place in (*partitions.moving, *recoveries.moving):
             log.info("moves_again", stage=place.stage, partition=place.name)
 
     def _show(self) -> None:
@@ -149,7 +171,8 @@ class Monitor:
             shown.position.labels(*place).set(known.seen.position)
             shown.lag.labels(*place).set(known.seen.lag)
             shown.progress.labels(*place).set(self._wall(known.progressed))
-            shown.stalled.labels(*place).set(known.is_stalled)
+        for place in [*self._partitions.known, *self._recoveries.known]:
+            shown.stalled.labels(*place).set(place in self._stalled)
         self._metrics.worker.broker_away.set(self._broker_away)
         self._metrics.worker.loop_blocked.set(self._blocked_s)
 
@@ -160,7 +183,7 @@ class Monitor:
         live = loop is not None and not loop.is_stalled
         known = self._partitions.known
         recovering = tuple(self._place(tp).name for tp in self._recovering(standing))
-        stalled = tuple(place.name for place, item in known.items() if item.is_stalled)
+        stalled = tuple(place.name for place in sorted(self._stalled))
         return WorkerStatus(
             live=live,
             ready=live and standing.settled and not (self._broker_away or recovering or stalled),
@@ -177,6 +200,11 @@ class Monitor:
         return PartitionStatus(
             *place, seen.position, seen.end, seen.lag, progressed, self._waited(known), known.is_stalled
         )
+
+    @property
+    def _stalled(self) -> set[Place]:
+        watches = (self._partitions, self._recoveries)
+        return {place for watch in watches for place, known in watch.known.items() if known.is_stalled}
 
     @property
     def _blocked_s(self) -> float:

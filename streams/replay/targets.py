@@ -1,6 +1,6 @@
 """Where a replay's outputs go: files, or topics with names of their own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, Protocol, Self
 
@@ -77,18 +77,18 @@ class Topics:
         await self._publisher.stop()
 
 
-def prefixed(settings: Settings, prefix: str) -> Settings:
-    """Return the settings with every topic's name behind a prefix.
+def prefixed(settings: Settings, prefix: str, roles: Collection[str] = BY_ROLE.keys()) -> Settings:
+    """Return the settings with the names of topics, every one's or some roles', behind a prefix.
 
     Raises:
         BadSettings: a name would be one that the stages use, or none that Kafka allows.
     """
     known: Mapping[str, str] = {role: settings.topic_names.get(role, role) for role in BY_ROLE}
-    names = {role: prefix + name for role, name in known.items()}
+    names = {role: prefix + name for role, name in known.items() if role in roles}
     taken = sorted(set(names.values()) & {*known.values(), *BY_ROLE})
     if not prefix or taken:
         raise BadSettings(f"a prefix is needed that leads to other topics than {', '.join(taken) or 'the stages use'}")
-    values = settings.model_dump() | {"topic_names": names}
+    values = settings.model_dump() | {"topic_names": {**settings.topic_names, **names}}
     try:
         return Settings.model_validate(values)
     except ValueError as error:

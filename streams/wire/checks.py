@@ -14,8 +14,8 @@ from streams.wire.schemas import Schema
 
 Check = Callable[[Any], None]
 
-# The end of the year 9999; more is most likely another unit.
-_LATEST: Final = 253_402_300_799_999
+LATEST: Final = 253_402_300_799_999
+"""The end of the year 9999 in milliseconds; more is most likely another unit."""
 
 
 @cache
@@ -46,7 +46,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 
 def _record(definition: Mapping[str, Any]) -> Check:
-    found = [(field["name"], _field(field)) for field in definition["fields"]]
+    found = [(field["name"], check_of(field)) for field in definition["fields"]]
     fields = [(name, check) for name, check in found if check is not None]
 
     def check_record(datum: Any) -> None:
@@ -61,7 +61,8 @@ def _record(definition: Mapping[str, Any]) -> Check:
     return check_record
 
 
-def _field(field: Mapping[str, Any]) -> Check | None:
+def check_of(field: Mapping[str, Any]) -> Check | None:
+    """Return what checks one field of a record, if its schema asks anything of it."""
     if holds := field.get("holds"):
         return _HOLDS[holds]
     return _nested(field["type"])
@@ -101,7 +102,7 @@ def _short(value: str) -> bool:
 
 
 def _time(value: int) -> None:
-    if not 0 <= value <= _LATEST:
+    if not 0 <= value <= LATEST:
         raise InvalidValue("", value, "milliseconds since 1970, UTC")
 
 

@@ -114,10 +114,8 @@ def _expression(emit: Emitter, shape: Shape, of: str) -> str:  # noqa: PLR0911 -
         case Maybe():
             inner = _expression(emit, shape.held, of)
             return of if inner == of else f"(None if {of} is None else {inner})"
-        case Rows():
-            item = emit.name()
-            inner = _expression(emit, shape.item, item)
-            return of if inner == item else f"[{inner} for {item} in {of}]"
+        case Rows() | Table():
+            return _items_expression(emit, shape, of)
         case Record():
             return f"{emit.constant(_record_writer(shape))}({of})"
         case Parts():
@@ -127,8 +125,19 @@ def _expression(emit: Emitter, shape: Shape, of: str) -> str:  # noqa: PLR0911 -
             return f"{{'text': {of}.text}}"
         case OneOf():
             return f"{emit.constant(_union_writer(shape))}({of})"
-        case Table() | Entries() | Packed():
-            raise TypeError("stored states have no JSON form")
+        case Packed():
+            return f"list({of})"
+        case Entries():
+            raise TypeError("stored positions have no JSON form")
+
+
+def _items_expression(emit: Emitter, shape: Rows | Table, of: str) -> str:
+    item = emit.name()
+    if isinstance(shape, Rows):
+        inner = _expression(emit, shape.item, item)
+        return of if inner == item else f"[{inner} for {item} in {of}]"
+    key, inner = emit.name(), _expression(emit, shape.value, item)
+    return f"{{{key}: {inner} for {key}, {item} in {of}.items()}}"
 
 
 def _union_writer(shape: OneOf) -> Convert:

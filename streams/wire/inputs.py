@@ -1,18 +1,19 @@
 """What users publish, checked and made into what detection keeps of it."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from streams.core.model import DataType, Score, ScoreSource, ScoreStatus, Trace, TraceStatus
-from streams.core.text import MAX_INPUT_BYTES, MAX_REASON_BYTES, cut, plain
+from streams.core.text import MAX_ID_BYTES, MAX_INPUT_BYTES, MAX_REASON_BYTES, cut, plain
 from streams.errors import InvalidValue
-from streams.wire.checks import checker, id_fits, json_object
+from streams.wire.checks import id_fits, json_object
 
 MAX_FLAGGED: Final = 64
 
-_DECIMAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_SPACE: Final = re.compile(r"\s")
 _MAX_DECIMAL: Final = 256
 _BOOLEANS: Final = {"true": 1.0, "false": 0.0}
 _TRACE_STATUSES: Final = {str(member): member for member in TraceStatus}
@@ -28,7 +29,7 @@ class TraceInput:
 
     session_id: from the trace, else from the record's key.
     trace: what detection keeps.
-    whole: the datum of the schema Trace, session_id filled in: what the traces topic carries.
+    whole: the datum of the schema Trace, session_id filled in.
     """
 
     session_id: str
@@ -49,14 +50,13 @@ class ScoreInput:
 
 
 def trace_input(datum: Datum, key: bytes | None) -> TraceInput:
-    """Check a datum of the schema Trace.
+    """Return the trace that a checked datum of the schema Trace holds.
 
     Raises:
-        InvalidValue: a field holds what is not allowed.
+        InvalidValue: neither it nor the key names a session.
     """
-    checker("Trace")(datum)
     session_id = datum["session_id"] = datum["session_id"] or _session_of(key)
-    content = datum["input"]
+    content, tags = datum["input"], datum["tags"]
     trace = Trace(
         datum["trace_id"],
         datum["project"],
@@ -66,17 +66,17 @@ def trace_input(datum: Datum, key: bytes | None) -> TraceInput:
         datum["turn_index"],
         datum["ends_turn"],
         None if content is None else cut(content, MAX_INPUT_BYTES),
+        plain(tags[0], MAX_ID_BYTES) or None if tags else None,
     )
     return TraceInput(session_id, trace, datum)
 
 
 def score_input(datum: Datum, key: bytes | None, time: int) -> ScoreInput:
-    """Check a datum of the schema Score; *time* is the record's, for a score that has none.
+    """Return the score that a checked datum of the schema Score holds; *time* is the record's, for one that has none.
 
     Raises:
-        InvalidValue: a field holds what is not allowed.
+        InvalidValue: its value is none of its type's, or neither it nor the key names a session.
     """
-    checker("Score")(datum)
     session_id = datum["session_id"] or _session_of(key)
     status = _SCORE_STATUSES[datum["status"]]
     created_at, reason = datum["created_at"], datum["reason"]
@@ -117,11 +117,20 @@ def _value(data_type: str, text: str | None) -> float | None:
         if value is None:
             raise InvalidValue("value", text, "true or false, for a BOOLEAN that is a SUCCESS")
         return value
-    if text is not None and len(text) <= _MAX_DECIMAL and _DECIMAL.fullmatch(text):
-        number = float(text)
-        if 0.0 <= number <= 1.0:
-            return number + 0.0  # -0 is 0
+    number = math.nan if text is None else _decimal(text)
+    if 0.0 <= number <= 1.0:
+        return number + 0.0  # -0 is 0
     raise InvalidValue("value", text, "a decimal in [0, 1], for a NUMERIC that is a SUCCESS")
+
+
+def _decimal(text: str) -> float:
+    """Return the number that a text names, with the digits of any script; not a number where it names none."""
+    if len(text) > _MAX_DECIMAL or _SPACE.search(text):
+        return math.nan
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def _from_metadata(text: str) -> tuple[float | None, tuple[str, ...]]:

@@ -1,6 +1,7 @@
 """JSON values to datums: what is missing gets its default, what is unknown is left out, the rest must fit its schema."""
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -10,6 +11,7 @@ import orjson
 
 from streams.errors import InvalidValue
 from streams.wire import schemas
+from streams.wire.encoder import pack
 from streams.wire.schemas import Schema
 
 Convert = Callable[[Any], Any]
@@ -47,7 +49,7 @@ def milliseconds(text: str) -> int:
 
 
 def _record(definition: Mapping[str, Any]) -> Convert:
-    fields = [_field(field) for field in definition["fields"]]
+    fields = [(field["name"], reader_of(field), field.get("default", _MISSING)) for field in definition["fields"]]
 
     def read(value: Any) -> dict[str, Any]:
         if not isinstance(value, dict):
@@ -68,13 +70,11 @@ def _record(definition: Mapping[str, Any]) -> Convert:
     return read
 
 
-def _field(field: Mapping[str, Any]) -> tuple[str, Convert, Any]:
-    convert = _value(field["type"])
+def reader_of(field: Mapping[str, Any]) -> Convert:
+    """Return what reads one field of a record, where it is there."""
+    strict = _value(field["type"])
     loosen = _LOOSENED.get(field.get("holds", ""))
-    if loosen is not None:
-        strict, loose = convert, loosen
-        return field["name"], lambda held: strict(loose(held)), field.get("default", _MISSING)
-    return field["name"], convert, field.get("default", _MISSING)
+    return strict if loosen is None else lambda held: strict(loosen(held))
 
 
 def _value(definition: Schema) -> Convert:  # noqa: PLR0911 - one for each kind
@@ -185,7 +185,11 @@ def _whole(bits: int) -> Convert:
 
 
 def _bytes(value: Any) -> bytes:
-    raise InvalidValue("", value, "nothing: bytes have no JSON form here")
+    """Read the only bytes there are here: 64-bit integers, least significant byte first."""
+    try:
+        return pack(tuple(value))
+    except (TypeError, struct.error):
+        raise InvalidValue("", value, "a list of whole numbers of at most 64 bits") from None
 
 
 _PRIMITIVES: Final[Mapping[str, Convert]] = {

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from streams.core.candidates import CandidatePartitionState
+from streams.core.eval_log import EvalLogRecord
 from streams.core.log import LogRecord
 from streams.core.model import Score, Trace
 from streams.core.rules import Rules
@@ -26,6 +27,7 @@ SCHEMA_NAMES: Mapping[type[Any], str] = {
 
 GIVEN: Mapping[type[Any], tuple[str, ...]] = {
     LogRecord: ("offset", "time"),
+    EvalLogRecord: ("offset", "time"),
 }
 """Fields of a class that its value does not hold: Kafka does, and whoever reads the value says what they are."""
 

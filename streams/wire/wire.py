@@ -1,17 +1,20 @@
 """Values to records and records to values, in the formats that the settings choose."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from typing import Any, Literal, TypeVar
 
 import fastavro
 import orjson
 
+from streams.core.eval_log import EvalLogRecord
 from streams.core.log import LogRecord
-from streams.core.model import BreakerReset, Candidate
+from streams.core.model import BreakerReset, Candidate, EvalRequest
 from streams.errors import NewerState, SchemaMismatch, SchemaNotRegistered, TooLarge, UnknownSchema
 from streams.settings import Settings
 from streams.wire import bodies, schemas
+from streams.wire.checks import checker
 from streams.wire.datums import json_writer
 from streams.wire.formats import (
     CONFLUENT_HEADER,
@@ -27,6 +30,7 @@ from streams.wire.formats import (
 )
 from streams.wire.inputs import Datum, ScoreInput, TraceInput, score_input, trace_input
 from streams.wire.json_datums import datum_reader
+from streams.wire.quick_json import quick_reader
 from streams.wire.schema_ids import FileSchemaIds, RegistrySchemaIds, SchemaIds
 from streams.wire.schemas import Schema
 from streams.wire.shapes import schema_name
@@ -42,11 +46,16 @@ class Wire:
         output_format: Format | str = Format.AVRO,
         schema_ids: SchemaIds | None = None,
         max_bytes: int | None = None,
+        max_own_bytes: int | None = None,
     ) -> None:
-        """Without *schema_ids*, Confluent framing is neither read nor written; *max_bytes* bounds what is written."""
+        """Without *schema_ids*, Confluent framing is neither read nor written.
+
+        max_bytes: bounds the traces and scores that are written, and what else is where *max_own_bytes* does not.
+        """
         self._format = Format(output_format)
         self._schema_ids = schema_ids
         self._max_bytes = max_bytes
+        self._max_own_bytes = max_bytes if max_own_bytes is None else max_own_bytes
         self._writers: dict[int, tuple[str, Schema]] = {}
         self._headers: dict[tuple[str, Format], bytes] = {}
 
@@ -62,7 +71,7 @@ class Wire:
             ids = FileSchemaIds(settings.schema_ids_file)
         elif settings.schema_registry_url is not None:
             ids = RegistrySchemaIds(settings.schema_registry_url)
-        return cls(settings.output_format, ids, settings.max_record_bytes)
+        return cls(settings.output_format, ids, settings.max_record_bytes, settings.own_record_bytes)
 
     def write(self, record: Any, output_format: Format | str | None = None) -> bytes:
         """Return the value of a core record.
@@ -76,10 +85,10 @@ class Wire:
             return self.write_internal(record)
         made = type(record)
         if chosen is Format.JSON:
-            return self._bounded(orjson.dumps(json_writer(made)(record)), made.__name__)
+            return _bounded(orjson.dumps(json_writer(made)(record)), made.__name__, self._max_own_bytes)
         parts = [self._header(schema_name(made), chosen)]
         bodies.codec(made).encode(record, parts.append)
-        return self._bounded(b"".join(parts), made.__name__)
+        return _bounded(b"".join(parts), made.__name__, self._max_own_bytes)
 
     def write_internal(self, record: Any) -> bytes:
         """Return the value of a core record for our own stages: Avro, whatever the output format.
@@ -92,15 +101,7 @@ class Wire:
         codec = bodies.codec(type(record))
         parts = [codec.header]
         codec.encode(record, parts.append)
-        return self._bounded(b"".join(parts), codec.name)
-
-    def write_trace(self, trace: TraceInput) -> bytes:
-        """Return the whole trace for the traces topic.
-
-        Raises:
-            TooLarge: it takes more bytes than are allowed.
-        """
-        return self._write_datum("Trace", trace.whole, Format.AVRO)
+        return _bounded(b"".join(parts), codec.name, self._max_own_bytes)
 
     def write_input(
         self, name: Literal["Trace", "Score"], fields: Mapping[str, Any], output_format: Format | str | None = None
@@ -116,7 +117,7 @@ class Wire:
         self._checked(name, dict(datum))
         chosen = self._format if output_format is None else Format(output_format)
         if chosen is Format.JSON:
-            return self._bounded(orjson.dumps(datum), name)
+            return self.bounded(orjson.dumps(datum), name)
         return self._write_datum(name, datum, chosen)
 
     def read(self, made: type[Made], value: bytes | None) -> Made:
@@ -154,6 +155,30 @@ class Wire:
         except UnknownSchema as error:
             raise NewerState(f"the candidates log holds a record of a newer version: {error}") from error
 
+    def read_eval_log_record(self, value: bytes | None, offset: int, time: int) -> EvalLogRecord:
+        """Read a record of the eval log.
+
+        Raises:
+            NewerState: a newer version wrote it.
+            InvalidRecord: the bytes are no such record.
+        """
+        try:
+            return self._read(EvalLogRecord, value, (offset, time))
+        except UnknownSchema as error:
+            raise NewerState(f"the eval log holds a record of a newer version at offset {offset}: {error}") from error
+
+    def read_eval_request(self, value: bytes | None) -> EvalRequest:
+        """Read a record of the eval-requests topic.
+
+        Raises:
+            NewerState: a newer version wrote it.
+            InvalidRecord: the bytes are no such record.
+        """
+        try:
+            return self._read(EvalRequest, value, ())
+        except UnknownSchema as error:
+            raise NewerState(f"a request to evaluators is of a newer version: {error}") from error
+
     def read_trace(self, value: bytes | None, key: bytes | None, time: int) -> TraceInput:  # noqa: ARG002
         """Read and check a published trace; *key* names the session where the trace does not.
 
@@ -161,7 +186,7 @@ class Wire:
             InvalidRecord: the bytes are no valid trace; its class says in which way.
             RegistryUnavailable: the registry does not answer what schema they have.
         """
-        return trace_input(self._datum("Trace", value), key)
+        return trace_input(self._published("Trace", value), key)
 
     def read_score(self, value: bytes | None, key: bytes | None, time: int) -> ScoreInput:
         """Read and check a published score; *key* and *time* are the record's, for what the score does not say.
@@ -170,7 +195,7 @@ class Wire:
             InvalidRecord: the bytes are no valid score; its class says in which way.
             RegistryUnavailable: the registry does not answer what schema they have.
         """
-        return score_input(self._datum("Score", value), key, time)
+        return score_input(self._published("Score", value), key, time)
 
     def read_fields(self, name: Literal["Trace", "Score"], value: bytes | None) -> Datum:
         """Return the fields of a published trace or score as the JSON format has them, of whatever format it is.
@@ -194,6 +219,16 @@ class Wire:
                 return bodies.read_body(made, writer, value, CONFLUENT_HEADER, given)
             case _:
                 return bodies.record_of(made, datum_reader(schema_name(made))(_json(value)), given)
+
+    def _published(self, name: str, value: bytes | None) -> Datum:
+        """Read and check a trace or a score."""
+        if value is not None and value.startswith(b"{"):
+            with suppress(orjson.JSONDecodeError):
+                if (quick := quick_reader(name)(orjson.loads(value))) is not None:
+                    return quick
+        datum = self._datum(name, value)
+        checker(name)(datum)
+        return datum
 
     def _datum(self, name: str, value: bytes | None) -> Datum:
         header = header_of(value)
@@ -223,6 +258,7 @@ class Wire:
 
     def _checked(self, name: str, datum: Datum) -> None:
         datum["session_id"] = datum["session_id"] or "of the key"
+        checker(name)(datum)
         if name == "Trace":
             trace_input(datum, None)
         else:
@@ -232,7 +268,7 @@ class Wire:
         stream = BytesIO()
         stream.write(self._header(name, chosen))
         fastavro.schemaless_writer(stream, schemas.parsed(name), datum)
-        return self._bounded(stream.getvalue(), name)
+        return self.bounded(stream.getvalue(), name)
 
     def _header(self, name: str, chosen: Format) -> bytes:
         header = self._headers.get((name, chosen))
@@ -246,10 +282,19 @@ class Wire:
             self._headers[name, chosen] = header
         return header
 
-    def _bounded(self, value: bytes, name: str) -> bytes:
-        if self._max_bytes is not None and len(value) > self._max_bytes:
-            raise TooLarge(f"a {name} takes {len(value)} bytes, allowed are {self._max_bytes}")
-        return value
+    def bounded(self, value: bytes, name: str) -> bytes:
+        """Return the value of a trace or score, which may be someone else's.
+
+        Raises:
+            TooLarge: it takes more bytes than are allowed.
+        """
+        return _bounded(value, name, self._max_bytes)
+
+
+def _bounded(value: bytes, name: str, most: int | None) -> bytes:
+    if most is not None and len(value) > most:
+        raise TooLarge(f"a {name} takes {len(value)} bytes, allowed are {most}")
+    return value
 
 
 def _is_reset(value: bytes | None) -> bool:

@@ -71,7 +71,10 @@ def test_for_programs() -> None:
     result = calibrate("--labels", LABELS, "--json", "--false-alarms", "1/100")
     rows = [json.loads(line) for line in result.stdout.splitlines()]
     kinds = {row["kind"] for row in rows}
-    assert kinds == {"metric", "agreement", "gate", "rule", "choice"}
+    assert kinds == {"metric", "agreement", "gate", "rule", "choice", "pace", "comparison", "pace_choice"}
+    compared = {row["rule"]: row for row in rows if row["kind"] == "comparison"}
+    assert compared["pace"]["budget"] == compared["gate"]["budget"] == 0.01
+    assert compared["pace"]["held_out"]["failed"] == 151
     (current,) = [row for row in rows if row["kind"] == "gate" and row["current"]]
     assert (current["tp"], current["fp"]) == (138, 9)
     assert current["setting"] == {"window": 5, "target": 0.5, "gain": 0.02, "drop": 0.15}
@@ -85,10 +88,47 @@ def test_without_labels_there_are_breaches_and_warnings_only() -> None:
     assert "recall" not in result.stdout
 
 
+def test_pace_lines_are_written_with_their_evidence_and_read_by_the_settings(tmp_path: Path) -> None:
+    file = tmp_path / "pace.toml"
+    result = calibrate("--labels", LABELS, "--half", "a", "--false-alarms", "1/50", "--pace", str(file), "--by-task")
+    assert result.exit_code == 0, result.stderr
+    assert "Pace beside the gate, at 1/50 false alarms per trace of good sessions" in result.stdout
+    assert "pace chosen: at most 1/50 false alarms per trace of good sessions" in result.stderr
+    text = file.read_text()
+    assert "learned from sessions.jsonl.gz: what the 48 good sessions had reached" in " ".join(text.split())
+    assert "Cross-validated over 5 parts" in text
+    rules = load(overrides={"pace_file": str(file)}, environ={}).settings.rules
+    assert {pace.metric for pace in rules.pace} == {"task_completion"}
+    assert {pace.task for pace in rules.pace} == {None, "BabyAI-PickupLoc-v0", "BabyAI-PutNextLocal-v0"}
+    shown = CliRunner().invoke(cli, ("replay", SESSIONS, *ONLY, "-s", f"pace_file={file}", "--half", "b", "--json"))
+    notices = [json.loads(line) for line in shown.stdout.splitlines()]
+    lagging = [item for item in notices if "pace:task_completion" in item["signatures"]]
+    assert lagging
+    assert {item["severity"] for item in lagging if len(item["signatures"]) == 1} == {"trend"}
+    assert all(
+        score["pace_line"] > score["peak"]
+        for item in lagging
+        for score in item["scores"]
+        if "pace" in score["conditions"]
+    )
+
+
+def test_pace_is_learned_without_labels(tmp_path: Path) -> None:
+    file = tmp_path / "pace.toml"
+    result = calibrate("--half", "a", "--false-alarms", "1/20", "--pace", str(file))
+    assert result.exit_code == 0, result.stderr
+    assert "pace chosen: at most 1/20 alarms per trace, each counted as false" in result.stderr
+    assert "what all 127 sessions had reached" in " ".join(file.read_text().split())
+    refused = calibrate("--half", "a", "--false-alarms", "1/100000", "--pace", str(tmp_path / "none.toml"))
+    assert refused.exit_code == 1
+    assert not (tmp_path / "none.toml").exists()
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (("--false-alarms", "1/500"), "--false-alarms needs --labels"),
+        (("--pace", "pace.toml"), "--pace needs --false-alarms"),
         (("--false-alarms", "often"), "is no rate: say 1/500"),
         (("--labels", "nowhere.json"), "labels nowhere.json: No such file"),
     ],

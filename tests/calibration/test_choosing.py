@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from streams.calibration.abstentions import Reason, abstentions, one_sided, shape
+from streams.calibration.abstentions import Reason, abstentions, one_sided, shape, too_few
 from streams.calibration.bounds import interval, upper_count, upper_rate
 from streams.calibration.choosing import Chosen, Verdict, choose
 from streams.calibration.evidence import evidence
@@ -124,3 +124,11 @@ def test_a_healthy_series_has_no_warning() -> None:
 def test_labels_on_one_side() -> None:
     assert one_sided(dict.fromkeys("abcdefghij", False)) is not None
     assert one_sided({name: name < "f" for name in "abcdefghij"}) is None
+
+
+def test_too_few_sessions_to_learn_a_pace_line_from() -> None:
+    found = too_few(19, 10)
+    assert found is not None
+    assert (found.rule, found.reason) == ("pace", Reason.TOO_FEW)
+    assert found.text.startswith("19 sessions to learn from: a line needs 10")
+    assert too_few(20, 10) is None

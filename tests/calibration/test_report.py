@@ -24,7 +24,7 @@ def found(*, labeled: bool, evil: str = "plain") -> Calibration:
     replay.begin(RULES)
     offset = 1
     labels = {}
-    for number in range(30):
+    for number in range(60):
         session = f"{evil}-{number}"
         labels[session] = number % 3 != 0
         values = ([0.1 * step for step in range(1, 11)], [0.3] * 12, [0.4, 0.6, 0.2, 0.2, 0.1])[number % 3]
@@ -62,7 +62,8 @@ def test_one_file_that_fetches_nothing(*, labeled: bool) -> None:
     assert "gate_window = 3" in text
     assert "mathdefault" not in text
     names = {picture.name for picture in pictures(result)}
-    expected = {"trade-off", "lead-time"} if labeled else {"notices"}
+    expected = {"trade-off", "lead-time", "pace-m"} if labeled else {"notices"}
+    assert ("Pace beside the gate" in text) == labeled
     assert names == expected | {"sessions-m", "metric-m"}
 
 
@@ -78,6 +79,7 @@ def test_axes_have_names() -> None:
                 if axes.axison and axes.get_label() != "<colorbar>":
                     assert axes.get_xlabel() or not re.match("trade|lead|notices|metric", picture.name), picture.name
             assert any(axes.get_ylabel() for axes in picture.figure.axes)
+            assert any(axes.get_xlabel() for axes in picture.figure.axes)
             assert picture.png().startswith(b"\x89PNG")
 
 

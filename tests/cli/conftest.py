@@ -1,7 +1,5 @@
 """A run of tgate in this process, and topics of the tests' own on the shared broker."""
 
-import json
-import secrets
 from typing import Any
 
 import pytest
@@ -9,8 +7,7 @@ from click.testing import CliRunner, Result
 
 from streams.broker import RunningBroker
 from streams.cli import cli
-from streams.topics import BY_ROLE
-from tests.cli.running import PARTITIONS, Run, Topics
+from tests.cli.running import Run, Topics, topics_of_its_own
 
 
 @pytest.fixture
@@ -27,17 +24,7 @@ def run(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Run:
 @pytest.fixture
 def bare(broker: RunningBroker) -> Topics:
     """Names of topics that do not exist yet."""
-    prefix = f"cli-{secrets.token_hex(4)}-"
-    counts = ("INPUT", "LOG", "CANDIDATE", "OUTPUT")
-    return Topics(
-        {
-            "TGATE_BOOTSTRAP_SERVERS": broker.bootstrap,
-            "TGATE_TOPIC_NAMES": json.dumps({role: prefix + role for role in BY_ROLE}),
-            "TGATE_APP_ID": prefix + "app",
-            "TGATE_SESSION_TIMEOUT_S": "6",
-            **{f"TGATE_{name}_PARTITIONS": str(PARTITIONS) for name in counts},
-        }
-    )
+    return topics_of_its_own(broker)
 
 
 @pytest.fixture

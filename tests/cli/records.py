@@ -65,7 +65,7 @@ def report(turn: int = 1, **changes: Any) -> Report:
         summary="stalled",
         rules_hash="0" * 16,
     )
-    return replace(made, **changes)
+    return made._replace(**changes)
 
 
 def settled(turn: int = 1, outcome: Outcome = Outcome.POSTED) -> TurnSettled:
@@ -74,7 +74,7 @@ def settled(turn: int = 1, outcome: Outcome = Outcome.POSTED) -> TurnSettled:
 
 def entry(kind: JournalKind, **changes: Any) -> JournalEntry:
     made = JournalEntry(f"j-{kind}", kind, "because", "s1", "shop", None, None, None, "", 1_767_603_600_000)
-    return replace(made, **changes)
+    return made._replace(**changes)
 
 
 def needs_human() -> NeedsHuman:

@@ -1,6 +1,8 @@
 """tgate in this process, and topics of the tests' own."""
 
 import asyncio
+import json
+import secrets
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +11,7 @@ from click.testing import CliRunner, Result
 
 from streams import reading
 from streams.agents.outbox import Outbox
+from streams.broker import RunningBroker
 from streams.cli import cli
 from streams.engine import Out, Publisher
 from streams.security import connection
@@ -54,3 +57,18 @@ class Topics:
             return [record async for page in reading.pages(place) for record in page.records]
 
         return asyncio.run(read())
+
+
+def topics_of_its_own(broker: RunningBroker) -> Topics:
+    """Return names of topics that do not exist yet."""
+    prefix = f"cli-{secrets.token_hex(4)}-"
+    counts = ("INPUT", "LOG", "CANDIDATE", "OUTPUT")
+    return Topics(
+        {
+            "TGATE_BOOTSTRAP_SERVERS": broker.bootstrap,
+            "TGATE_TOPIC_NAMES": json.dumps({role: prefix + role for role in BY_ROLE}),
+            "TGATE_APP_ID": prefix + "app",
+            "TGATE_SESSION_TIMEOUT_S": "6",
+            **{f"TGATE_{name}_PARTITIONS": str(PARTITIONS) for name in counts},
+        }
+    )

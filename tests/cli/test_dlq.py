@@ -77,3 +77,20 @@ def test_list_show_and_redrive(broker: RunningBroker, tmp_path) -> None:
         (again,) = running.read(EVAL_SCORES)
         assert (again.partition, again.key, again.value) == (1, b"k", b'{"value": 7}')
         assert dict(again.headers) == {"theirs": b"kept", "redriven-from": rows[0]["place"].encode()}
+
+
+def test_what_was_redriven_is_marked_and_left_out_the_next_time(broker: RunningBroker, tmp_path) -> None:
+    with pipeline(broker, "dlq-marks", tmp_path) as running:
+        scores = running.topics[EVAL_SCORES].name
+        first, second = Record(scores, 1, 5, b"1"), Record(scores, 1, 6, b"2")
+        put(running, first, first, second)
+        tgate(running, "redrive", "0:1")  # the repeat of the first one
+        rows = [json.loads(line) for line in tgate(running, "list", "--json").splitlines()]
+        assert [(row["place"], row["redriven"] is not None) for row in rows] == [("0:0", True), ("0:2", False)]
+        assert "redriven" in tgate(running, "list")
+        tgate(running, "redrive", "--all")
+        assert [record.value for record in running.read(EVAL_SCORES)] == [b"1", b"2"]
+        tgate(running, "redrive", "--all")
+        assert len(running.read(EVAL_SCORES)) == 2
+        tgate(running, "redrive", "0:0")
+        assert [record.value for record in running.read(EVAL_SCORES)] == [b"1", b"2", b"1"]

@@ -39,6 +39,13 @@ def test_the_least_score_is_completed() -> None:
     assert value == SCORE
 
 
+@pytest.mark.parametrize("end", [b"", b"\n", b"\n{}"])
+def test_a_byte_order_mark_is_no_part_of_the_first_line(end: bytes) -> None:
+    marked = b"\xef\xbb\xbf{}" + end
+    texts = [line.text for found in split(io.BytesIO(marked)) for line in found]
+    assert texts == [b"{}"] * (1 + end.count(b"{"))
+
+
 @pytest.mark.parametrize("field", ["score_id", "value", "data_type", "target", "eval_run_id", "created_at", "source"])
 def test_a_field_that_only_scores_have_makes_a_score(field: str) -> None:
     values = {"value": 1, "data_type": "CATEGORICAL", "target": "TRACE", "created_at": 5, "source": "ANNOTATION"}

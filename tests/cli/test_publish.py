@@ -44,6 +44,15 @@ def test_bad_lines_are_named_and_the_rest_goes_through(topics: Topics, tmp_path:
     assert "\x1b" not in result.output
 
 
+def test_a_file_may_begin_with_a_byte_order_mark(topics: Topics, tmp_path: Path) -> None:
+    """As some editors write it; anywhere else it is no JSON."""
+    file = tmp_path / "some.jsonl"
+    file.write_text(f"{TRACE}\n\ufeff{SCORE}\n", "utf-8-sig")
+    result = topics.run("publish", str(file))
+    assert (result.exit_code, result.stdout) == (1, "published 1 traces, 0 scores, refused 1 lines\n")
+    assert result.stderr.startswith(f"refused {file}:2: no JSON")
+
+
 def test_counts_and_refusals_for_programs(topics: Topics) -> None:
     result = topics.run("publish", "--json", "-", stdin=f"{TRACE}\nrubbish\n")
     refused, counts = map(json.loads, result.stdout.splitlines())

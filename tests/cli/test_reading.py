@@ -11,9 +11,12 @@ from streams.core.model import (
     Decision,
     JournalKind,
     Outcome,
+    ReportScore,
     Score,
     ScoreStatus,
     Severity,
+    Trace,
+    TraceStatus,
 )
 from streams.core.notices import NoticeState
 from streams.core.state import PendingTrace, SessionState, Turn, TurnTrace
@@ -137,6 +140,34 @@ def test_a_session_with_its_waits_gates_and_decisions(topics: Topics) -> None:
     assert answer["outcomes"] == {"s1/t1": "posted"}
 
 
+def test_a_trace_that_failed_is_said_to_be_left_out_and_why(topics: Topics) -> None:
+    ended, begun = (
+        PendingTrace(name, 1, Trace(name, "shop", status, 1), (Score(name, name, "quality", 0.5),))
+        for name, status in (("t1", TraceStatus.ERROR), ("t2", TraceStatus.RUNNING))
+    )
+    topics.put([], _state(topics, SESSION_STATES, "s1", SessionState("s1", "shop", pending=(ended, begun))))
+    shown = topics.run("session", "show", "s1").stdout
+    assert "trace t1 ended with ERROR and is not evaluated, for evaluated_statuses is COMPLETED" in shown
+    assert "trace t2 is announced as RUNNING and not completed" in shown
+    answer = json.loads(topics.run("session", "show", "s1", "--json").stdout)
+    assert [(wait["reason"], wait["status"]) for wait in answer["waits"]] == [
+        ("not_evaluated", "ERROR"),
+        ("completion", "RUNNING"),
+    ]
+
+
+def test_scores_that_no_tier_names_are_said_to_be_of_no_use(topics: Topics) -> None:
+    other = ReportScore("style", None, "t1", 0.4, ScoreStatus.SUCCESS, 0.5)
+    turn = Turn((TurnTrace("t3", 1, (Score("i", "t3", "quality", 0.3),)),), 1, closed_at=1, scored_at=1, number=3)
+    judged = Score("j", "t3", "coherence", 0.3)
+    turn = turn._replace(traces=(*turn.traces, TurnTrace("t4", 2, (judged,))))
+    state = SessionState("s1", "shop", turns=(turn,))
+    topics.put([records.report(1, scores=(records.STALL, other))], _state(topics, SESSION_STATES, "s1", state))
+    shown = topics.run("session", "show", "s1").stdout
+    assert "shown and never judged, for no tier of the rules names them\n  style, quality " in shown
+    assert json.loads(topics.run("session", "show", "s1", "--json").stdout)["unwatched"] == ["style", "quality"]
+
+
 def test_the_state_that_counts_is_the_last_one(topics: Topics) -> None:
     key, name = tables.state_key("s1"), topics.settings.topic_names[SESSION_STATES]
     partition = partition_for(b"s1", PARTITIONS)
@@ -164,7 +195,16 @@ def test_breakers_are_shown_as_they_stand_now(topics: Topics) -> None:
     assert (row["project"], row["tripped"], row["held"]) == ("fresh", True, 2)
 
 
+def test_a_reset_of_a_project_that_nothing_is_known_of_is_refused(topics: Topics) -> None:
+    result = topics.run("breaker", "reset", "shopp")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "error: nothing is known of project 'shopp'" in result.stderr
+    assert "tgate breaker show" in result.stderr
+    assert topics.records(NOTICE_CANDIDATES) == []
+
+
 def test_a_reset_is_a_record_on_the_candidates_log(topics: Topics) -> None:
+    topics.put([], _state(topics, BREAKER_STATES, "shop", BreakerState()))
     result = topics.run("breaker", "reset", "shop", "--reason", "looked at it")
     assert result.exit_code == 0
     (record,) = topics.records(NOTICE_CANDIDATES)

@@ -163,3 +163,49 @@ def test_a_broker_that_ends_by_itself_ends_up(up: subprocess.Popen[str]) -> None
     os.kill(int(broker), signal.SIGKILL)
     _read_until(up, "has ended; what it held is gone")
     assert up.wait(PATIENCE_S) == 1
+
+
+@pytest.fixture
+def with_evaluators(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    settings = [f"-s{name}_partitions=1" for name in FEW]
+    config = ("--config", str(ROOT / "examples/evaluators.toml"))
+    process = _tgate(tmp_path, "up", "--evaluators", *config, *settings, stderr=subprocess.PIPE)
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def test_up_with_evaluators_scores_what_is_published_and_ends_both(
+    with_evaluators: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    """On a machine without any key: embeddings on every trace, rules after the gate, session metrics each turn."""
+    said = _read_until(with_evaluators, "evaluators ready")
+    assert "the offline judge `rules` judges, texts are compared by wordllama" in said
+    line = {"session_id": "s", "input": "Open the door.", "output": "The door is locked, I try the key again."}
+    lines = "".join(json.dumps({**line, "trace_id": f"t{number}"}) + "\n" for number in range(3))
+    (tmp_path / "traces.jsonl").write_text(lines)
+    assert _done(tmp_path, "publish", "traces.jsonl").returncode == 0
+    deadline = time.monotonic() + PATIENCE_S
+    reports: list[dict[str, Any]] = []
+    while len(reports) < 6 and time.monotonic() < deadline:
+        read = _done(tmp_path, "reports", "--from-start", "--json")
+        reports = [json.loads(line) for line in read.stdout.splitlines()]
+    found = {score["metric"] for report in reports for score in report["scores"] if score["value"] is not None}
+    assert found >= {"coherence", "loop_detection", "tool_correctness", "agent_reliability"}
+    assert "breach:agent_reliability" in {name for report in reports for name in report["signatures"]}
+    with_evaluators.send_signal(signal.SIGINT)
+    assert with_evaluators.wait(PATIENCE_S) == 0
+    assert with_evaluators.stderr is not None
+    assert with_evaluators.stderr.read().endswith("ended\n")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="finds the evaluators in /proc")
+def test_evaluators_that_end_by_themselves_end_up(with_evaluators: subprocess.Popen[str]) -> None:
+    _read_until(with_evaluators, "evaluators ready")
+    children = Path(f"/proc/{with_evaluators.pid}/task/{with_evaluators.pid}/children").read_text().split()
+    (child,) = (pid for pid in children if b"evaluators" in Path(f"/proc/{pid}/cmdline").read_bytes())
+    os.kill(int(child), signal.SIGKILL)
+    _read_until(with_evaluators, "the evaluators have ended with code -9")
+    assert with_evaluators.wait(PATIENCE_S) == 1

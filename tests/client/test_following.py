@@ -9,6 +9,9 @@ from typing import Any
 from streams.broker import RunningBroker
 from streams.client import BlockingGate, Gate, SettleState, Since, instruction
 from streams.client.adapters.loop import AgentLoop
+from streams.wire import Wire
+from tests.cli import records
+from tests.cli.test_following import frozen
 from tests.pipeline.harness import PATIENCE_S, Pipeline, pipeline
 
 ONE_TIER: dict[str, Any] = {"tier1_metrics": "task_completion", "circuit_breaker_max_notices": 0}
@@ -101,3 +104,20 @@ def test_the_same_without_an_event_loop(broker: RunningBroker, tmp_path: Path) -
             assert gate.drain() == gate.pending_sessions() == {}
             assert gate.flush()
             assert gate.counts.sent == 4
+
+
+def test_a_subscription_knows_that_its_broker_is_away(broker: RunningBroker, tmp_path: Path) -> None:
+    async def scene(running: Pipeline) -> None:
+        async with Gate(running.settings) as gate, gate.notices() as notices:
+            async with asyncio.timeout(PATIENCE_S):
+                await running._publish([("notices", Wire("json").write(records.notice()), b"s1")])
+                await anext(notices)
+                with frozen(broker):
+                    while notices.trouble is None:  # noqa: ASYNC110  (a poll with a generous deadline)
+                        await asyncio.sleep(0.1)
+                assert notices.trouble == "the broker does not answer"
+                while notices.trouble is not None:  # noqa: ASYNC110  (as above)
+                    await asyncio.sleep(0.1)
+
+    with pipeline(broker, "frozen", tmp_path) as running:
+        asyncio.run(scene(running))

@@ -44,6 +44,16 @@ def test_a_notice_says_what_fell_from_where_and_what_to_do() -> None:
     ]
 
 
+def test_a_lag_says_what_it_was_held_against() -> None:
+    lag = SCORE._replace(conditions=(Condition.PACE,), pace_line=0.75)
+    said = instruction(replace(NOTICE, scores=(lag,)))
+    assert "lies behind what sessions like this one had reached by now; not confirmed yet." in said
+    assert "Look for a shorter way" in said
+    assert 'what lies behind: "task_completion" is 0.4, from its peak 0.62, below the line 0.75, on trace "t-4"' in said
+    both = instruction(replace(NOTICE, scores=(lag._replace(conditions=(Condition.STALL, Condition.PACE)),)))
+    assert 'what stands still: "task_completion"' in both
+
+
 def test_a_call_for_a_person_tells_the_agent_to_stop() -> None:
     said = instruction(CALL)
     assert said.startswith("STOP: A PERSON IS NEEDED")

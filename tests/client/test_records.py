@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streams.client import Gate, Redaction, TraceRecorder
+from streams.client import Gate, Redaction, ScoreSource, TraceRecorder
 from streams.client.records import encode, json_text, score_fields
 from streams.errors import InvalidRecord, TooLarge
 from streams.wire import Wire
@@ -112,6 +112,13 @@ def test_scores_of_every_kind(value: Any, kind: str, read: float | None) -> None
     assert fields["data_type"] == kind
     score = WIRE.read_score(encode(WIRE, "Score", fields, None).value, None, 0).score
     assert (score.value, score.threshold, score.flagged_traces, score.reason) == (read, 0.5, ("t",), "because")
+
+
+@pytest.mark.parametrize("source", [*ScoreSource, "ANNOTATION"])
+def test_scores_of_people_and_programs(source: str) -> None:
+    fields = score_fields("s", "outcome_correct", False, None, {"source": source, "score_id": "mine"})
+    score = WIRE.read_score(encode(WIRE, "Score", fields, None).value, None, 0).score
+    assert (score.source, score.score_id, score.trace_id, score.value) == (source, "mine", None, 0.0)
 
 
 SECRETS = (

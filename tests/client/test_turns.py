@@ -2,7 +2,7 @@
 
 import asyncio
 
-from streams.client import Gate
+from streams.client import Gate, ScoreSource
 from streams.client.turns import REMEMBERED, Turns
 
 DONE = ("COMPLETED",)
@@ -79,5 +79,17 @@ def test_who_asked_to_wait_waits_for_room_and_is_let_go_at_the_end() -> None:
             assert not waiting.done()
         assert await waiting is False
         assert (gate.counts.dropped, gate.counts.lost) == (1, 2)
+
+    asyncio.run(scene())
+
+
+def test_a_persons_word_makes_no_turn_to_wait_for() -> None:
+    async def scene() -> None:
+        async with Gate(bootstrap_servers="127.0.0.1:9", flush_s=0.1) as gate:
+            assert await gate.submit_score("s", "confidence", 0.2, "t", source=ScoreSource.ANNOTATION)
+            assert await gate.submit_score("s", "outcome_correct", True, source="PROGRAMMATIC")
+            assert gate._turns.in_flight() == {}
+            assert await gate.submit_score("s", "confidence", 0.2, "t", source=ScoreSource.PROGRAMMATIC)
+            assert gate._turns.in_flight() == {"s": ("s/t",)}
 
     asyncio.run(scene())

@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from streams.core.model import ScoreStatus, TraceStatus
+from streams.core.pace import Pace, Point
 from tests.core.logbook import Log
 from tests.core.scenario import ANNOTATION, FAILED, PENDING
 
@@ -28,6 +29,7 @@ RULES = (
     {"max_open_turns": 1, "max_turn_traces": 2, "session_min_eval_interval_s": 3},
     {"tier1_metrics": ("task_completion",), "session_metrics": ("agent_reliability",)},
     {"tier1_metrics": ("task_completion", "politeness"), "eval_sample_every": 2},
+    {"pace": (Pace("task_completion", points=(Point(1, 0.2), Point(3, 0.4)), until=9, patience=2),)},
     {"observe_only": True, "percentile_window": 3, "adaptive_threshold": True, "trend_min_samples": 1},
 )
 rules = st.sampled_from(RULES)

@@ -9,9 +9,20 @@ from hypothesis import strategies as st
 from streams.core.detectors import Absolute, DetectorState, Percentile, Relative, Trend, quantile, session_detectors
 from streams.core.gate import Gate, GateState
 from streams.core.model import Condition
+from streams.core.pace import Pace, Point
 from streams.core.rules import Rules
 
-DETECTORS = [Gate(), Gate(window=1, gain=0.0), Absolute(0.5), Trend(), Relative(), Percentile(), Percentile(window=1)]
+PACE = Pace("m", points=(Point(1, 0.2), Point(4, 0.5)), until=30, patience=5)
+DETECTORS = [
+    Gate(),
+    Gate(window=1, gain=0.0),
+    PACE,
+    Absolute(0.5),
+    Trend(),
+    Relative(),
+    Percentile(),
+    Percentile(window=1),
+]
 values = st.floats(0, 1)
 series = st.lists(values, max_size=40)
 every_detector = pytest.mark.parametrize("detector", DETECTORS, ids=repr)

@@ -174,3 +174,32 @@ def test_run_ids_do_not_depend_on_values_settings_or_time():
         return [item.run_id for item in of(EvalRequest, story.outputs)]
 
     assert runs(0.3, 0) == runs(0.2, 500, eval_deadline_s=3, tier2_metrics=("other",), gate_drop=0.9)
+
+
+def test_session_metrics_are_asked_for_at_the_end_of_each_turn_where_that_is_set():
+    story = Story(session_metrics_each_turn=True, session_metrics=("agent_reliability", "mine"))
+    story.trace("a", 0)
+    report, settled, asked = brief(story.tier1("a", 0.6))
+    assert (report[0], settled[0]) == ("report", "settled")
+    assert asked == ("request", 0, 1, (), ("agent_reliability", "mine"))
+    (request,) = of(EvalRequest, story.outputs)
+    assert (request.turn_id, request.log_offset, request.part) == ("s/a", 2, 0)
+    assert story.tick(1000) == ()
+
+
+def test_session_metrics_are_not_asked_for_otherwise():
+    assert not of(EvalRequest, Story(session_metrics_each_turn=True, session_metrics=()).turn("a", 0.6, at=0))
+    assert not of(EvalRequest, Story().turn("a", 0.6, at=0))
+
+
+def test_a_turn_that_is_skipped_asks_for_no_session_metrics():
+    story = Story(session_metrics_each_turn=True, eval_sample_every=2)
+    story.turn("a", 0.6, at=0)
+    story.turn("b", 0.6, at=1)
+    assert [request.turn_id for request in of(EvalRequest, story.outputs)] == ["s/a"]
+
+
+def test_requests_say_where_in_the_log_they_were_made():
+    story = stalled()
+    story.turn("a", 0.3, at=1)
+    assert [item.log_offset for item in of(EvalRequest, story.outputs)] == [0, 3, 5]

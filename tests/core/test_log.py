@@ -3,7 +3,7 @@
 import pytest
 
 from streams.core.log import LogFold, PartitionState, Source
-from streams.core.model import JournalEntry
+from streams.core.model import JournalEntry, StepFailed
 from streams.core.rules import Rules
 from tests.core.logbook import Log, Worker, fold_all
 from tests.core.scenario import brief, ms
@@ -26,11 +26,18 @@ def test_now_is_the_largest_time_seen():
     assert worker.state("s").last_activity == ms(100)
 
 
-def test_an_event_before_the_first_rules_is_refused():
+def test_an_event_before_the_first_rules_counts_as_absent_and_stops_nothing():
+    """Retention has taken the log's start, and the state that stood for it is gone as well."""
     log = Log()
     log.trace("s", "a", 0)
-    with pytest.raises(ValueError, match="partition 0 has events before its first rules record"):
-        fold_all(log.records[1:])
+    log.tick(1)
+    log.rules()
+    log.trace("s", "b", 2)
+    worker = fold_all(log.records[1:])
+    ((session_id, failed),) = worker.outputs
+    assert (session_id, type(failed)) == ("s", StepFailed)
+    assert "no rules record comes before it in session-log-0" in failed.error
+    assert [trace.trace_id for turn in worker.state("s").turns for trace in turn.traces] == ["b"]
 
 
 def test_a_source_position_not_beyond_the_last_one_is_a_repeat():

@@ -1,6 +1,5 @@
 """What holds for every session: arrival order does not matter, state stays small."""
 
-from dataclasses import replace
 from random import Random
 
 from hypothesis import given, settings
@@ -112,7 +111,7 @@ def told(rules: dict, traces: list[str], scores: list[tuple]) -> list:
     story.trace(traces[-1], 111)
     for number in range(1, 9):
         story.tick(111 + 1000 * number)
-    return [replace(report, decided_at=0, position=Position(0, 0)) for report in story.reports]
+    return [report._replace(decided_at=0, position=Position(0, 0)) for report in story.reports]
 
 
 @relaxed

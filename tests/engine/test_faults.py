@@ -25,7 +25,7 @@ def test_the_broker_goes_away_and_comes_back(cluster: Cluster) -> None:
 
 def test_a_batch_that_outlasts_the_rebalance_is_given_up(cluster: Cluster) -> None:
     cluster.feed(200)
-    with cluster.worker(TOY_PAUSE="5", TOY_DATA="a") as slow:
+    with cluster.worker(TOY_PAUSE="20", TOY_DATA="a") as slow:
         cluster.wait_for(lambda: "first" in slow.text(), "the slow worker does not begin")
         with cluster.worker(TOY_DATA="b"):
             cluster.wait_for(lambda: "gave up" in slow.text(), "the rebalance waits")
@@ -57,6 +57,16 @@ def test_a_state_that_cannot_be_read_ends_the_worker(cluster: Cluster, found: st
     with cluster.worker():
         cluster.wait_until_settled(100)
     cluster.check()
+
+
+def test_a_log_that_ends_before_its_state_ends_the_worker(cluster: Cluster) -> None:
+    """What is appended there anew would pass for what the state has applied already."""
+    cluster.feed(100)
+    cluster.remember(partition=0, position=500)
+    with cluster.worker() as worker:
+        assert worker.wait() == 1
+        assert f"{cluster.name}-in-0 ends before offset 500" in worker.text()
+        assert "Crashed reason" not in worker.text()
 
 
 @pytest.mark.kafka

@@ -8,10 +8,12 @@ from dataclasses import replace
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, RecordsToDelete
+from aiokafka.errors import CorruptRecordException
 from faust.types import TP
 
 from streams.engine import (
     DEVELOPMENT,
+    AppendFailed,
     Batch,
     Gap,
     GapCause,
@@ -23,6 +25,7 @@ from streams.engine import (
     abilities,
     faust_app,
 )
+from tests.engine.spoiling import spoil
 from tests.engine.toy import QUICK
 from tests.engine.workers import Cluster
 
@@ -36,6 +39,10 @@ class Reader:
         self.cluster, self.reading, self.directory = cluster, reading, tmp_path
         self.records: list = []
         self.gaps: list[Gap] = []
+        self.recording = self.keep
+
+    async def keep(self, gap: Gap) -> None:
+        self.gaps.append(gap)
 
     async def handle(self, batch: Batch) -> None:
         self.records += batch.records
@@ -50,7 +57,7 @@ class Reader:
             abilities=await abilities(self.cluster.connection),
             datadir=self.directory,
             tuning=replace(QUICK if self.cluster.broker.fences else DEVELOPMENT, slack_ms=SLACK_MS),
-            on_gap=self.gaps.append,
+            on_gap=self.recording,
         )
         self.app = app
         await app.start()
@@ -108,6 +115,54 @@ def test_a_backlog_arrives_by_record_time_and_is_committed_at_once(cluster: Clus
     asyncio.run(check())
 
 
+def test_a_partition_that_cannot_be_read_does_not_stop_the_others(cluster: Cluster, tmp_path):
+    topic = f"{cluster.name}-in"
+
+    async def check() -> None:
+        reader = Reader(cluster, Reading(), tmp_path)
+        async with reader.running():
+            await reader.app.tables.wait_until_recovery_completed()
+            consumer = reader.app.consumer._thread._consumer
+            whole, broken = consumer.getmany, {TopicPartition(topic, 1)}
+
+            async def getmany(*keys: TopicPartition, **how):
+                if broken.intersection(keys):
+                    raise CorruptRecordException("told to be corrupt")
+                return await whole(*keys, **how)
+
+            consumer.getmany = getmany
+            await publish(cluster, *(Out(topic, number % 2, b"k", b"%d" % number) for number in range(40)))
+            await reader.until(lambda: len(reader.records) == 20)
+            assert {record.partition for record in reader.records} == {0}
+            broken.clear()
+            await reader.until(lambda: len(reader.records) == 40)
+
+    asyncio.run(check())
+
+
+def test_what_cannot_be_decoded_stops_nothing_and_is_told(cluster: Cluster, tmp_path):
+    topic = f"{cluster.name}-in"
+
+    async def check() -> None:
+        await publish(cluster, *(Out(topic, 1, b"k", b"before") for _ in range(20)))
+        async with AIOKafkaProducer(**cluster.connection.options()) as producer:
+            batch = producer.create_batch()
+            spoil(batch)
+            await (await producer.send_batch(batch, topic, partition=1))
+        reader = Reader(cluster, Reading(), tmp_path)
+        async with reader.running():
+            await reader.until(lambda: reader.gaps != [])
+            await publish(cluster, *(Out(topic, 1, b"k", b"after") for _ in range(20)))
+            await reader.until(lambda: len(reader.records) >= 41)
+        assert [record.value for record in reader.records] == [b"before"] * 20 + [b"0"] + [b"after"] * 20
+        assert {gap.cause for gap in reader.gaps} == {GapCause.UNREADABLE}
+        assert {offset for gap in reader.gaps for offset in range(gap.start, gap.stop)} == {21, 22}, (
+            "one and what its batch holds after it"
+        )
+
+    asyncio.run(check())
+
+
 def test_a_client_that_goes_back_brings_no_record_twice(cluster: Cluster, tmp_path):
     async def check() -> None:
         reader = Reader(cluster, Reading(), tmp_path)
@@ -154,6 +209,60 @@ def test_a_topic_that_was_made_again_is_read_from_its_start(cluster: Cluster, tm
         async with reader.running():
             await reader.until(lambda: len(reader.records) == 20)
         assert reader.gaps == [Gap(TP(topic, 1), 500, 0, GapCause.BEYOND_END)]
+
+    asyncio.run(check())
+
+
+def test_nothing_is_read_past_a_gap_that_is_not_written_down(cluster: Cluster, tmp_path):
+    """A worker killed between finding a gap and its journal entry comes upon the same gap again."""
+    topic = f"{cluster.name}-in"
+    found = Gap(TP(topic, 1), 500, 0, GapCause.BEYOND_END)
+
+    async def check() -> None:
+        await publish(cluster, *(Out(topic, 1, b"k", b"%d" % number) for number in range(20)))
+        await publish(cluster, *(Out(topic, 0, b"k", b"%d" % number) for number in range(20)))
+        await commit(cluster, 1, 500)
+        killed = Reader(cluster, Reading(), tmp_path)
+        never = asyncio.Event()
+
+        async def hang(gap: Gap) -> None:
+            await killed.keep(gap)
+            await never.wait()
+
+        killed.recording = hang
+        async with killed.running():
+            await killed.until(lambda: killed.gaps != [] and len(killed.records) == 20)
+            await asyncio.sleep(2)
+            assert {record.partition for record in killed.records} == {0}, "others go on, this one waits"
+        never.set()
+        offsets = Offsets(cluster.connection, lists_ends=cluster.broker.fences)
+        assert await offsets.committed(cluster.name, [TP(topic, 1)]) == {TP(topic, 1): 500}
+        await offsets.stop()
+        reader = Reader(cluster, Reading(), tmp_path)
+        async with reader.running():
+            await reader.until(lambda: len(reader.records) == 20)
+        assert (killed.gaps, reader.gaps) == ([found], [found])
+
+    asyncio.run(check())
+
+
+def test_a_gap_that_could_not_be_written_down_is_told_again(cluster: Cluster, tmp_path):
+    topic = f"{cluster.name}-in"
+
+    async def check() -> None:
+        await publish(cluster, *(Out(topic, 1, b"k", b"%d" % number) for number in range(20)))
+        await commit(cluster, 1, 500)
+        reader = Reader(cluster, Reading(), tmp_path)
+
+        async def fail_twice(gap: Gap) -> None:
+            await reader.keep(gap)
+            if len(reader.gaps) < 3:
+                raise AppendFailed("told to fail")
+
+        reader.recording = fail_twice
+        async with reader.running():
+            await reader.until(lambda: len(reader.records) == 20)
+        assert reader.gaps == [Gap(TP(topic, 1), 500, 0, GapCause.BEYOND_END)] * 3
 
     asyncio.run(check())
 

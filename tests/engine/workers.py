@@ -24,7 +24,7 @@ from streams.engine.stores import MemoryStore
 from tests.engine.toy import PARTITIONS
 
 ROOT = Path(__file__).resolve().parents[2]
-_DEADLINE_S = 60.0
+_DEADLINE_S = 120.0
 
 
 class Process:
@@ -120,6 +120,17 @@ class Cluster:
             await writer.close()
 
         asyncio.run(open_writer())
+
+    def remember(self, partition: int, position: int) -> None:
+        """Write a position record, as a worker did before the log lost its end."""
+
+        async def write() -> None:
+            writer = ChangelogWriter(self.connection, self.tps("changelog")[partition], transactional_id=None)
+            await writer.open()
+            await writer.append({b"p/%d" % partition: b"%d" % position})
+            await writer.close()
+
+        asyncio.run(write())
 
     def tps(self, topic: str) -> list[TP]:
         return [TP(f"{self.name}-{topic}", partition) for partition in range(PARTITIONS)]

@@ -1,4 +1,7 @@
-"""tgate with a fault: the session stage never comes back from a batch that holds a record of the session `hangs`."""
+"""tgate with a fault: the session stage never comes back from a batch that holds a record of the session `hangs`.
+
+Or, told so, no table is ever restored.
+"""
 
 import asyncio
 import os
@@ -7,10 +10,10 @@ from typing import Any
 
 from streams.agents.session import SessionStage
 from streams.cli import main
-from streams.engine import Batch
+from streams.engine import Batch, assignment
 
 HOW = "HANG"
-"""Variable: `awaits` hangs in an await, `blocks` keeps the event loop as well."""
+"""Variable: `awaits` hangs in an await, `blocks` keeps the event loop as well, `restores` hangs in a recovery."""
 
 fold = SessionStage._fold
 
@@ -24,6 +27,14 @@ async def hang(stage: SessionStage, known: Any, batch: Batch) -> None:
     await fold(stage, known, batch)
 
 
+async def never_restore(*_: Any) -> int:
+    await asyncio.Event().wait()
+    return 0
+
+
 if __name__ == "__main__":
-    SessionStage._fold = hang
+    if os.environ[HOW] == "restores":
+        assignment.restore = never_restore
+    else:
+        SessionStage._fold = hang
     main()

@@ -111,6 +111,23 @@ def test_a_stage_that_hangs_ends_the_process(
         assert len({item["notice_id"] for item in running.values("notices")}) == 1
 
 
+def test_a_recovery_that_hangs_ends_the_process(
+    broker: RunningBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(hanging.HOW, "restores")
+    with pipeline(broker, "health-restores", tmp_path, **{**WATCHED, "stall_exit_s": 8}) as running:
+        worker = running.start_worker("tests.health.hanging")
+        url = _url(running)
+        running.wait_until(lambda: len(get_json(f"{url}/ready")[1]["stalled"]) == 4 + 2, "stall")
+        assert by_label(series(f"{url}/metrics"), "tgate_partition_stalled", "stage") == {"session": 4, "breaker": 2}
+        assert worker.wait(PATIENCE_S) == EXIT_CRASHED
+        said = Counter(line["event"] for line in log_lines(running.directory / "worker-0.log"))
+        assert (said["recovery_stalled"], said["ending"]) == (4 + 2, 1)
+        running.start_worker()
+        running.publish(story("hangs", 0.6, 0.2))
+        running.wait_settled(2)
+
+
 def _assert_shown(url: str) -> None:
     _, ready = get_json(f"{url}/ready")
     (stalled,) = [item for item in ready["partitions"] if item["stalled"]]

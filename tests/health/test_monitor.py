@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -38,7 +38,7 @@ class Broker:
     async def end_offsets(self, tps: Collection[TP]) -> Mapping[TP, int]:
         if self.is_away:
             raise KafkaConnectionError("nobody there")
-        return {tp: self.ends[tp] for tp in tps}
+        return {tp: self.ends.get(tp, 0) for tp in tps}
 
 
 @dataclass
@@ -183,13 +183,47 @@ def test_a_loop_that_turns_again_is_live() -> None:
 
 def test_recovering_is_not_ready_and_named() -> None:
     scene = Scene()
-    scene.loop.standing = scene.at(0, 0)
-    scene.look(500)
+    for applied in range(500):
+        scene.loop.standing = replace(scene.at(0, 0), restored={CANDIDATES: applied})
+        assert scene.look() == []
     status = scene.monitor.status()
     assert (status.live, status.ready, status.recovering) == (True, False, ("candidates-0",))
     assert scene.gauge("tgate_partitions_owned", stage="breaker") == 0
     assert scene.gauge("tgate_partitions_assigned", stage="breaker") == 1
-    assert scene.ended == 0, "a recovery may take longer than any stall"
+    assert scene.ended == 0, "a recovery that goes on may take longer than any stall"
+
+
+@pytest.mark.parametrize("restored", [{CANDIDATES: 7}, {}])
+def test_a_recovery_that_hangs_is_said_once_shown_and_ends_the_worker(restored: dict[TP, int]) -> None:
+    """While its changelog is read, or before that."""
+    scene = Scene()
+    scene.loop.standing = replace(scene.at(0, 0), restored=restored)
+    assert scene.look(60) == ["recovery_stalled"]
+    status = scene.monitor.status()
+    assert (status.live, status.ready, status.stalled) == (True, False, ("candidates-0",))
+    assert scene.gauge("tgate_partition_stalled", stage="breaker", topic="candidates", partition="0") == 1
+    assert scene.ended == 0
+    assert scene.look() == ["ending"]
+    assert scene.ended == 1
+    scene.loop.standing = scene.at(0, 0, 0)
+    assert scene.look() == ["moves_again"]
+    assert scene.monitor.status().ready
+
+
+def test_a_recovery_waits_for_its_turn_as_long_as_others_move() -> None:
+    scene = Scene()
+    for applied in range(100):
+        scene.loop.standing = replace(scene.at(0), restored={LOG: applied})
+        assert scene.look() == []
+    assert scene.look(59) == ["recovery_stalled", "recovery_stalled"]
+
+
+def test_a_recovery_without_a_broker_is_no_stall() -> None:
+    scene = Scene()
+    scene.loop.standing = scene.at(0, 0)
+    scene.broker.is_away = True
+    assert scene.look(1000) == ["broker_away"]
+    assert scene.ended == 0
 
 
 def test_no_assignment_yet_is_not_ready_and_none_at_all_is() -> None:

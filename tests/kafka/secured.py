@@ -17,7 +17,7 @@ from streams.settings import PREFIX, Settings, load
 from streams.topics import BY_ROLE
 
 ROOT = Path(__file__).parents[2]
-ROLES = ("worker", "admin", "agent", "operator", "evaluator")
+ROLES = ("worker", "evaluators", "admin", "agent", "operator", "evaluator")
 BROKER, STRANGER = "broker", "stranger"
 APP_ID, TOPIC_PREFIX = "secured-gate", "secured."
 NAMES = {role: TOPIC_PREFIX + role for role in BY_ROLE}

@@ -90,6 +90,8 @@ def test_whole_pipeline_and_nothing_secret_in_its_log(broker: Secured, tmp_path:
         worker.terminate()
         code = worker.wait(PATIENCE_S)
     assert code == 0
+    reset = broker.tgate("operator", "breaker", "reset", "default")
+    assert reset.returncode == 0, reset.stderr
     assert [notice["signatures"] for notice in found] == [["regression:task_completion"]]
     said = written.read_text()
     assert "SaslAuthenticateRequest" in said
@@ -110,13 +112,12 @@ def secrets_of(role: str, broker: Secured) -> list[str]:
 
 
 def test_people_can_do_their_work(broker: Secured) -> None:
-    """What tgate does for an operator, over the same login: checks, reports, state, offsets by time, a breaker reset."""
+    """What tgate does for an operator, over the same login: checks, reports, state, offsets by time."""
     for arguments in (
         ("topics", "check"),
         ("reports", "--since", "1h"),
         ("journal", "--from-start"),
         ("breaker", "show"),
-        ("breaker", "reset", "default"),
     ):
         done = broker.tgate("operator", *arguments)
         assert done.returncode == 0, (arguments, done.stderr)
@@ -197,6 +198,15 @@ async def _fence(broker: Secured, role: str, table: str) -> None:
         ("agent", lambda at: _fence(at, "agent", SESSIONS), TransactionalIdAuthorizationFailed),
         ("evaluator", lambda at: _write(at, "evaluator", "notices"), TopicAuthorizationFailedError),
         ("evaluator", lambda at: _read(at, "evaluator", "notices"), TopicAuthorizationFailedError),
+        (
+            "evaluator",
+            lambda at: _join(at, "evaluator", "eval-requests", f"{APP_ID}-evaluators"),
+            GroupAuthorizationFailedError,
+        ),
+        ("evaluators", lambda at: _write(at, "evaluators", "notices"), TopicAuthorizationFailedError),
+        ("evaluators", lambda at: _write(at, "evaluators", "session-log"), TopicAuthorizationFailedError),
+        ("evaluators", lambda at: _join(at, "evaluators", "session-log", APP_ID), GroupAuthorizationFailedError),
+        ("evaluators", lambda at: _fence(at, "evaluators", SESSIONS), TransactionalIdAuthorizationFailed),
         ("operator", lambda at: _write(at, "operator", "notices"), TopicAuthorizationFailedError),
         ("operator", lambda at: _write(at, "operator", "session-log"), TopicAuthorizationFailedError),
         ("operator", lambda at: _fence(at, "operator", BREAKERS), TransactionalIdAuthorizationFailed),
@@ -216,7 +226,7 @@ def test_what_a_role_is_refused(
 
 def test_what_agents_and_evaluators_are_allowed(broker: Secured) -> None:
     asyncio.run(_join(broker, "agent", "notices", f"{APP_ID}-agent-1"))
-    asyncio.run(_join(broker, "evaluator", "eval-requests", f"{APP_ID}-evaluators"))
+    asyncio.run(_join(broker, "evaluator", "eval-requests", f"{APP_ID}-evaluator-1"))
     asyncio.run(_read(broker, "evaluator", "traces"))
     asyncio.run(_write(broker, "evaluator", "eval-scores"))
 
@@ -269,3 +279,33 @@ def assert_one_sentence(done: subprocess.CompletedProcess[str], what: str) -> No
     assert len(errors) == 1, done.stderr
     assert what in errors[0]
     assert "Traceback" not in done.stderr
+
+
+def test_evaluators_score_with_the_rights_that_they_have(broker: Secured, tmp_path: Path) -> None:
+    """The whole way: a request is read, its trace found, its score published, its turn decided by it."""
+    more = {"request_evals": "true", "tier1_metrics": "coherence", "session_metrics_each_turn": "true"}
+    traces = [{"session_id": "scored", "trace_id": f"scored-{n}", "input": "a door", "output": "a key"} for n in (1, 2)]
+    processes = []
+    try:
+        for role, command in (("worker", "worker"), ("evaluators", "evaluators")):
+            environ = broker.environ(role, state_dir=str(tmp_path / role), **more)
+            with (tmp_path / f"{role}.log").open("wb") as log:
+                arguments = [sys.executable, "-m", "streams", command]
+                processes.append(subprocess.Popen(arguments, env=environ, stdout=log, stderr=log))
+        sent = broker.tgate("agent", "publish", "-", told="".join(json.dumps(trace) + "\n" for trace in traces))
+        assert sent.returncode == 0, sent.stderr
+        deadline = time.monotonic() + PATIENCE_S
+        found: set[str] = set()
+        while not found >= {"coherence", "agent_reliability"}:
+            assert time.monotonic() < deadline, (tmp_path / "evaluators.log").read_text()[-2000:]
+            read = broker.tgate("operator", "reports", "--from-start", "--json")
+            reports = [json.loads(line) for line in read.stdout.splitlines()]
+            mine = [item for item in reports if item["session_id"] == "scored"]
+            found = {score["metric"] for item in mine for score in item["scores"] if score["value"] is not None}
+    finally:
+        for process in processes:
+            process.terminate()
+        codes = [process.wait(PATIENCE_S) for process in processes]
+    assert codes == [0, 0]
+    said = (tmp_path / "evaluators.log").read_text()
+    assert not [line for line in said.splitlines() if "AuthorizationFailed" in line]

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from streams.app import Ready, build
+from streams.app import build
 from streams.broker import ApacheKafka, EmbeddedBroker, RunningBroker
 from streams.engine import Abilities
 from streams.engine.transport import BatchSchema
+from streams.readiness import Ready
 from streams.security import connection
 from streams.settings import Settings
 from streams.topics import BY_ROLE

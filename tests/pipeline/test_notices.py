@@ -107,6 +107,19 @@ def test_bad_input_goes_to_dead_letters_and_stops_nothing(broker: RunningBroker,
         assert len(running.values("notices")) == 1
 
 
+def test_a_trace_too_large_goes_to_dead_letters_and_stops_nothing(broker: RunningBroker, tmp_path: Path) -> None:
+    large = trace("large", 1, output=json.dumps("x" * 20_000))
+    told = {"tier1_metrics": "task_completion", "max_record_bytes": 10_000}
+    with pipeline(broker, "too-large", tmp_path, **told) as running:
+        running.start_worker()
+        running.publish([large, *story("good", 0.6, 0.2)])
+        running.wait_settled(2)
+        (letter,) = running.read("dead-letters")
+        assert letter.value == json.dumps(large).encode()
+        assert dict(letter.headers)["dlq-error"] == b"TooLarge"
+        assert {item["session_id"] for item in running.values("turn-settled")} == {"good"}
+
+
 def test_second_worker_takes_its_share(broker: RunningBroker, tmp_path: Path) -> None:
     """A worker that joins in the middle changes nothing in what comes out."""
     stories = [story(f"session-{number}", 0.3, 0.6, 0.2, 0.2) for number in range(40)]

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streams.core.log import LogRecord
+from streams.core.log import LogRecord, PartitionState
 from streams.core.model import (
     BreakerReset,
     Candidate,
@@ -24,7 +24,6 @@ from streams.core.model import (
 )
 from streams.core.rules import Rules
 from streams.core.session import Tick
-from streams.core.state import SessionState
 from streams.errors import (
     BadSettings,
     InvalidValue,
@@ -112,9 +111,9 @@ def test_json_that_does_not_fit_says_where():
         Wire().read(Notice, orjson.dumps(shown))
 
 
-def test_stored_states_have_no_json():
+def test_stored_positions_have_no_json():
     with pytest.raises(TypeError, match="no JSON form"):
-        Wire("json").write(SessionState("s"))
+        Wire("json").write(PartitionState())
 
 
 @pytest.mark.parametrize("output_format", Format)

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from streams.core.breaker import BreakerState
 from streams.core.candidates import CandidatePartitionState
+from streams.core.eval_log import EvalLogRecord, EvalPartitionState
+from streams.core.eval_states import AnsweredRequest, RequestState, Spending, StagePosition, TraceSignals
 from streams.core.log import LogRecord, PartitionState
 from streams.core.model import (
     BreakerReset,
@@ -20,14 +22,19 @@ from streams.core.model import (
     Report,
     TurnSettled,
 )
+from streams.core.monitors import Monitor, MonitorState
 from streams.core.rules import Rules
+from streams.core.runs import EvalRun, RunState
 from streams.core.state import SessionState
 from streams.wire import schemas, shapes
 
-OUTPUTS = (Report, Candidate, BreakerReset, Notice, NeedsHuman, TurnSettled, JournalEntry, EvalRequest, EvalCase)
-STATES = (SessionState, PartitionState, BreakerState, CandidatePartitionState)
-RECORDS = (LogRecord, *OUTPUTS, *STATES)
-TOP = ("Trace", "Score", *(shapes.schema_name(made) for made in RECORDS))
+DECISIONS = (Report, Candidate, BreakerReset, Notice, NeedsHuman, TurnSettled, JournalEntry, EvalRequest, EvalCase)
+OUTPUTS = (*DECISIONS, EvalRun, Monitor)
+EVAL_STATES = (RunState, MonitorState, EvalPartitionState)
+STAGE_STATES = (StagePosition, TraceSignals, RequestState, AnsweredRequest, Spending)
+STATES = (SessionState, PartitionState, BreakerState, CandidatePartitionState, *EVAL_STATES, *STAGE_STATES)
+RECORDS = (LogRecord, EvalLogRecord, *OUTPUTS, *STATES)
+TOP = ("Trace", "Score", "KeptTrace", *(shapes.schema_name(made) for made in RECORDS))
 
 texts = st.text(st.characters(codec="utf-8"), max_size=12)
 ids = st.text(st.characters(codec="utf-8").filter(str.isprintable), min_size=1, max_size=12)

@@ -16,8 +16,10 @@ from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.consumer.fetcher import Fetcher as KafkaFetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.errors import KafkaConnectionError
+from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
 from aiokafka.protocol.metadata import MetadataRequest, MetadataRequest_v5
+from aiokafka.record.default_records import DefaultRecordBatch
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Fetcher
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
@@ -29,6 +31,7 @@ from streams.engine.closing import close_consumer
 from streams.engine.fetching import BatchConsumerThread
 from streams.engine.group_client import GroupClient
 from streams.engine.transport import BatchFetcher
+from tests.engine.spoiling import spoil
 
 NOWHERE = Connection("127.0.0.1:1")
 
@@ -216,3 +219,11 @@ def test_our_services_log_under_their_modules(tmp_path: Path) -> None:
     app = our_app(tmp_path)
     services = [app.conf.TableManager, type(app.transport).Consumer]
     assert [service.logger.name for service in services] == ["streams.engine.assignment", "streams.engine.consumer"]
+
+
+def test_a_header_name_that_is_no_text_cannot_be_decoded() -> None:
+    """aiokafka 0.14.0; the error is no KafkaError, and comes again with each fetch."""
+    batch = DefaultRecordBatch(bytearray(spoil(BatchBuilder(10_000, 0))))
+    assert batch.validate_crc()
+    with pytest.raises(UnicodeDecodeError):
+        list(batch)

@@ -1,0 +1,1 @@
+"""Evaluators: what makes scores of traces and sessions."""
