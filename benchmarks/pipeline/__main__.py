@@ -9,7 +9,8 @@ confluent-kafka, (c) a plain Faust agent, (d) quixstreams, (e) `tgate worker` wi
 for. All: acks of all replicas, idempotent producers where the client and the broker have them, no compression, equal
 partition counts. A record is done when its group has committed it and its outputs are in their topic, both looked at
 from outside. The first tenth of the records is warm-up. Contenders take turns, in another order each round; one that
-is not through after --limit seconds is measured on what it has done.
+is not through after --limit seconds is measured on what it has done. Only (e) cares how fast the backlog was written:
+it reads partitions side by side by record time; see --backlog-rate.
 """
 
 import argparse

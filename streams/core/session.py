@@ -1,6 +1,7 @@
 """One step of one session: `step(state, event, rules) -> (state, outputs)`, everything else put together."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from streams.core import session_lane, traces, turns
 from streams.core.model import OUTCOME_METRIC, JournalKind, Position, Score, SessionOutput, Trace
@@ -22,8 +23,7 @@ class RulesChanged:
     """Other rules are in force from this record on."""
 
 
-@dataclass(frozen=True, slots=True)
-class SessionEvent:
+class SessionEvent(NamedTuple):
     """What happened to a session: at which place of the log, and at which time of the fold."""
 
     session_id: str

@@ -36,7 +36,7 @@ def trace_seen(draft: Draft, trace: Trace) -> None:
     if known is None:
         if short_hash(trace.trace_id) in draft.evaluated:
             return
-        known = _hold(draft, PendingTrace(trace.trace_id, draft.now))
+        known = PendingTrace(trace.trace_id, draft.now)
     if known.trace is not None:
         trace = _merged(known.trace, trace)
     if trace.status in draft.rules.evaluated_statuses:
@@ -72,7 +72,7 @@ def turn_score_seen(draft: Draft, score: Score) -> None:
         turn = draft.turns[0]
         scores = admit(draft, turn.scores, score)
         if scores is not turn.scores:
-            draft.turns[0] = turns.scored(turn, draft.now, scores=scores)
+            draft.turns[0] = turns.scored(turn, draft.now, turn.traces, scores)
             bound(draft)
     elif score.resolved and short_hash(score.score_id) not in draft.seen_scores:
         draft.seen_scores = remember(draft.seen_scores, score.score_id, MAX_SEEN)
@@ -129,16 +129,17 @@ def _hold(draft: Draft, known: PendingTrace) -> PendingTrace:
 
 
 def _drop(draft: Draft, known: PendingTrace) -> None:
-    """Forget a held trace with its scores."""
-    del draft.pending[known.trace_id]
-    draft.held_bytes -= weight(known)
+    """Forget a trace with its scores, if it is held."""
+    if draft.pending.pop(known.trace_id, None) is not None:
+        draft.held_bytes -= weight(known)
 
 
 def _moved(draft: Draft, known: PendingTrace, started_at: int) -> TurnTrace:
-    """Turn a held trace into one of a turn."""
-    del draft.pending[known.trace_id]
+    """Turn a trace, held or just come, into one of a turn."""
     trace = TurnTrace(known.trace_id, started_at, known.scores)
-    draft.held_bytes += base_weight(trace) - base_weight(known)
+    draft.held_bytes += base_weight(trace)
+    if draft.pending.pop(known.trace_id, None) is not None:
+        draft.held_bytes -= base_weight(known)
     return trace
 
 
@@ -158,7 +159,7 @@ def _add_score(draft: Draft, turn_index: int, trace_index: int, score: Score) ->
     if scores is not trace.scores:
         scored = TurnTrace(trace.trace_id, trace.started_at, scores)
         traces = (*turn.traces[:trace_index], scored, *turn.traces[trace_index + 1 :])
-        draft.turns[turn_index] = turns.scored(turn, draft.now, traces=traces)
+        draft.turns[turn_index] = turns.scored(turn, draft.now, traces, turn.scores)
 
 
 def _update(draft: Draft, turn_index: int, trace_index: int, trace: Trace) -> None:

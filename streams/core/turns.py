@@ -1,19 +1,31 @@
 """A turn's life from its closing on: what it misses is asked for, it is decided, strictly in order."""
 
-from typing import Any
-
 from streams.core import ladder, reports
 from streams.core.ids import digest, short_hash
-from streams.core.model import EvalRequest, JournalKind, Lane, Outcome
+from streams.core.model import EvalRequest, JournalKind, Lane, Outcome, Score
 from streams.core.rules import Rules
-from streams.core.state import MAX_EVALUATED, Draft, Turn, weight
+from streams.core.state import MAX_EVALUATED, Draft, Turn, TurnTrace, weight
 
 
-def scored(turn: Turn, now: int, **changed: Any) -> Turn:
-    """Return the turn with what a score *changed*, its latest at *now*: a wait that had run out starts anew."""
-    if turn.given_up >= turn.tier:
-        changed["given_up"] = turn.tier - 1
-    return turn._replace(scored_at=now, **changed)
+def scored(turn: Turn, now: int, traces: tuple[TurnTrace, ...], scores: tuple[Score, ...]) -> Turn:
+    """Return the turn with the scores it has now, the latest at *now*: a wait that had run out starts anew."""
+    # By position: this runs for every score, and _replace takes three times as long.
+    return Turn(
+        traces,
+        turn.joined_at,
+        turn.turn_index,
+        turn.input,
+        scores,
+        now,
+        turn.closed_at,
+        turn.number,
+        turn.closing_trace,
+        turn.skip,
+        turn.tier,
+        turn.tier_since,
+        turn.attempt,
+        min(turn.given_up, turn.tier - 1),
+    )
 
 
 def close(draft: Draft, closing_trace: str) -> None:

@@ -10,7 +10,7 @@ from streams.engine import Publisher, abilities
 from streams.errors import BadSettings
 from streams.security import connection
 from streams.settings import Settings
-from streams.topics import BY_ROLE, JOURNAL, NOTICES, TURN_REPORTS, named
+from streams.topics import BY_ROLE, DETECTION, JOURNAL, NOTICES, TURN_REPORTS, named
 from streams.wire import Format, Wire
 
 ALWAYS: Final = (NOTICES, TURN_REPORTS, JOURNAL)
@@ -60,7 +60,7 @@ class Topics:
     async def open(self) -> Self:
         """Create what is missing, and connect."""
         reach = connection(self._settings)
-        refused = await admin.create(reach, self._settings, set(ROLES.values()))
+        refused = await admin.create(reach, self._settings, DETECTION.intersection(ROLES.values()))
         if said := [f"{name}: {answer}" for name, answer in refused.items() if answer.startswith("refused")]:
             raise BadSettings(f"topics for the replay cannot be created: {', '.join(said)}")
         found = await admin.find(reach, self._settings)

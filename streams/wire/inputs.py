@@ -3,8 +3,7 @@
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from streams.core.model import DataType, Score, ScoreSource, ScoreStatus, Trace, TraceStatus
 from streams.core.text import MAX_ID_BYTES, MAX_INPUT_BYTES, MAX_REASON_BYTES, cut, plain
@@ -23,8 +22,7 @@ _SOURCES: Final = {str(member): member for member in ScoreSource}
 Datum = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TraceInput:
+class TraceInput(NamedTuple):
     """A valid trace.
 
     session_id: from the trace, else from the record's key.
@@ -37,8 +35,7 @@ class TraceInput:
     whole: Datum
 
 
-@dataclass(frozen=True, slots=True)
-class ScoreInput:
+class ScoreInput(NamedTuple):
     """A valid score.
 
     session_id: from the score, else from the record's key.
