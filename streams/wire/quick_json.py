@@ -12,6 +12,7 @@ import orjson
 from streams.core.text import MAX_ID_BYTES
 from streams.wire import schemas
 from streams.wire.checks import LATEST, check_of
+from streams.wire.emitter import Emitter
 from streams.wire.json_datums import reader_of
 from streams.wire.schemas import Schema
 
@@ -43,10 +44,8 @@ def quick_reader(name: str) -> Quick:
 
     What it makes is equal to what `datum_reader` makes and `checker` accepts.
     """
-    source = _Source()
-    source.record(name)
-    exec(compile("\n".join(source.lines), f"<quick {name}>", "exec"), source.known)  # noqa: S102  (our own schemas)
-    read: Quick = source.known[f"read_{name}"]
+    emit = Emitter({"dumps": orjson.dumps})
+    read: Quick = emit.function(_record(emit, name))
 
     def read_or_leave(value: Any) -> dict[str, Any] | None:
         try:
@@ -57,52 +56,41 @@ def quick_reader(name: str) -> Quick:
     return read_or_leave
 
 
-class _Source:
-    """The source of one function a record; a nested record's comes before that of its parent."""
+def _record(emit: Emitter, name: str) -> str:
+    """Emit the function that reads a record, after those of the records in it; returns its name."""
+    fields = schemas.schema(name)["fields"]
+    body = [f"def read_{name}(value):", " get = value.get"]
+    for field in fields:
+        body += [f" {field['name']} = held = get({field['name']!r})", *_field(emit, field)]
+    pairs = ", ".join(f"{field['name']!r}: {field['name']}" for field in fields)
+    emit.line(*body, f" return {{{pairs}}}")
+    return f"read_{name}"
 
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.known: dict[str, Any] = {"dumps": orjson.dumps}
 
-    def record(self, name: str) -> str:
-        definition = schemas.schema(name)
-        body = [f"def read_{name}(value):", " get = value.get"]
-        for field in definition["fields"]:
-            body += [f" {field['name']} = held = get({field['name']!r})", *self._field(name, field)]
-        pairs = ", ".join(f"{field['name']!r}: {field['name']}" for field in definition["fields"])
-        self.lines += [*body, f" return {{{pairs}}}"]
-        return f"read_{name}"
+def _field(emit: Emitter, field: Mapping[str, Any]) -> list[str]:
+    """Return what checks `held`, and puts the field's value under its own name where that is another."""
+    plain = _plain(emit, field)
+    if "default" not in field:
+        return [f" {line}" for line in plain]
+    if field["default"] is None:
+        return [" if held is not None:", *(f"  {line}" for line in plain)]
+    return [f" if held is None: {field['name']} = {field['default']!r}", " else:", *(f"  {line}" for line in plain)]
 
-    def _field(self, name: str, field: Mapping[str, Any]) -> list[str]:
-        """Return what checks `held` and puts the field's value under its own name where that is another."""
-        target, plain = field["name"], self._plain(name, field)
-        if "default" not in field:
-            return [f" {line}" for line in plain]
-        default = field["default"]
-        if default is None:
-            return [" if held is not None:", *(f"  {line}" for line in plain)]
-        return [f" if held is None: {target} = {default!r}", " else:", *(f"  {line}" for line in plain)]
 
-    def _plain(self, name: str, field: Mapping[str, Any]) -> list[str]:
-        """Return what reads a `held` that is there."""
-        target, kind, holds = field["name"], _branch(field["type"]), field.get("holds")
-        if isinstance(kind, str) and (kind, holds) in _PLAIN:
-            return [line.format(target=target) for line in _PLAIN[kind, holds]]
-        if isinstance(kind, dict) and kind["type"] == "enum":
-            symbols = self._known(name, target, frozenset(kind["symbols"]))
-            return [f"if held not in {symbols}: return"]
-        if isinstance(kind, dict) and kind["type"] == "array" and isinstance(item := _named(kind["items"]), dict):
-            read = self.record(item["name"])
-            return [
-                "if type(held) is not list: return",
-                f"{target} = [{read}(item) for item in held]",
-                f"if None in {target}: return",
-            ]
-        return [f"{target} = {self._known(name, target, _slow(field))}(held)"]
-
-    def _known(self, name: str, target: str, value: Any) -> str:
-        self.known[f"{target}_of_{name}"] = value
-        return f"{target}_of_{name}"
+def _plain(emit: Emitter, field: Mapping[str, Any]) -> list[str]:
+    """Return what reads a `held` that is there."""
+    target, kind, holds = field["name"], _branch(field["type"]), field.get("holds")
+    if isinstance(kind, str) and (kind, holds) in _PLAIN:
+        return [line.format(target=target) for line in _PLAIN[kind, holds]]
+    if isinstance(kind, dict) and kind["type"] == "enum":
+        return [f"if held not in {emit.constant(frozenset(kind['symbols']))}: return"]
+    if isinstance(kind, dict) and kind["type"] == "array" and isinstance(item := _named(kind["items"]), dict):
+        return [
+            "if type(held) is not list: return",
+            f"{target} = [{_record(emit, item['name'])}(item) for item in held]",
+            f"if None in {target}: return",
+        ]
+    return [f"{target} = {emit.constant(_slow(field))}(held)"]
 
 
 def _branch(definition: Schema) -> Schema:
