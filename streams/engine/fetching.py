@@ -24,7 +24,7 @@ from streams.engine.gaps import Gap
 from streams.engine.gapwatch import GapWatch
 from streams.engine.group_client import GroupClient
 from streams.engine.lanes import Lane
-from streams.engine.pace import time_limits
+from streams.engine.pace import slack_ms, time_limits
 from streams.engine.tuning import Tuning
 
 logger = logging.getLogger(__name__)
@@ -270,11 +270,9 @@ class BatchConsumerThread(AIOKafkaConsumerThread):  # type: ignore[misc]
     def _take(self) -> list[Batch]:
         now = time.monotonic()
         lanes = [lane for lane in self._lanes.values() if not lane.closed]
-        limits = time_limits(
-            {lane.key: lane.head(now) for lane in lanes if lane.reading.by_time and not lane.is_stuck},
-            slack_ms=self.tuning.slack_ms,
-            patience_s=self.tuning.patience_s,
-        )
+        heads = {lane.key: lane.head(now) for lane in lanes if lane.reading.by_time and not lane.is_stuck}
+        slack = slack_ms(heads.values(), time.time_ns() // 1_000_000, self.tuning.slack_ms, self.tuning.most_slack_ms)
+        limits = time_limits(heads, slack_ms=slack, patience_s=self.tuning.patience_s)
         taken = (lane.take(now, limits.get(lane.key)) for lane in lanes)
         return [batch for batch in taken if batch is not None]
 

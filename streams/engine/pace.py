@@ -1,6 +1,6 @@
 """Decides how far each input partition may be read, so that a backlog arrives by record time."""
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -25,6 +25,16 @@ class Head:
 
 # Before any record: the bound of a partition nothing is known of yet.
 _NOTHING = -1
+
+
+def slack_ms(heads: Iterable[Head], now_ms: int, least_ms: int, most_ms: int) -> int:
+    """Return how far partitions may be apart: half of how far the last one is behind now, within the bounds.
+
+    A reader that is handed one second's records at a time keeps up only while it takes less than
+    a second for them; the further it falls behind, the more it gets at once.
+    """
+    earliest = min((head.next_ms for head in heads if head.next_ms is not None), default=now_ms)
+    return max(least_ms, min(most_ms, (now_ms - earliest) // 2))
 
 
 def time_limits(heads: Mapping[_Key, Head], *, slack_ms: int, patience_s: float) -> dict[_Key, int | None]:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.engine.pace import Head, time_limits
+from streams.engine.pace import Head, slack_ms, time_limits
 
 
 def at(next_ms: int | None, *, last_ms: int | None = None, behind: bool = True, waited_s: float = 0.0) -> Head:
@@ -34,6 +34,14 @@ def test_nothing_is_handed_out_before_the_other_has_been_heard_of():
 
 def test_but_patience_ends():
     assert limits(a=at(100), b=at(None, waited_s=5.0))["a"] is None
+
+
+def test_the_further_behind_the_more_at_once():
+    def slack(now_ms: int) -> int:
+        return slack_ms([at(100), at(300), at(None)], now_ms, least_ms=10, most_ms=1000)
+
+    assert [slack(now_ms) for now_ms in (0, 110, 120, 300, 2099, 2100, 9000)] == [10, 10, 10, 100, 999, 1000, 1000]
+    assert slack_ms([at(None)], 500, least_ms=10, most_ms=1000) == 10
 
 
 @given(st.lists(st.integers(0, 1000), min_size=1, max_size=8))

@@ -56,7 +56,9 @@ class Reader:
             stages=[Stage("reader", (f"{self.cluster.name}-in",), self.handle, self.reading)],
             abilities=await abilities(self.cluster.connection),
             datadir=self.directory,
-            tuning=replace(QUICK if self.cluster.broker.fences else DEVELOPMENT, slack_ms=SLACK_MS),
+            tuning=replace(
+                QUICK if self.cluster.broker.fences else DEVELOPMENT, slack_ms=SLACK_MS, most_slack_ms=SLACK_MS
+            ),
             on_gap=self.recording,
         )
         self.app = app
