@@ -137,7 +137,8 @@ def _assert_shown(url: str) -> None:
 
 
 def test_a_stop_in_good_order_closes_the_port(broker: RunningBroker, tmp_path: Path) -> None:
-    with pipeline(broker, "health-stop", tmp_path, **WATCHED) as running:
+    # On a busy machine a start takes longer than what other tests here call a stall.
+    with pipeline(broker, "health-stop", tmp_path, **{**WATCHED, "stall_warn_s": 60}) as running:
         worker = running.start_worker()
         url = _url(running)
         _wait_ready(running, url)
