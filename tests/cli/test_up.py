@@ -194,7 +194,7 @@ def test_up_with_evaluators_scores_what_is_published_and_ends_both(
         reports = [json.loads(line) for line in read.stdout.splitlines()]
     found = {score["metric"] for report in reports for score in report["scores"] if score["value"] is not None}
     assert found >= {"coherence", "loop_detection", "tool_correctness", "agent_reliability"}
-    assert "breach:agent_reliability" in {name for report in reports for name in report["signatures"]}
+    assert "regression:loop_detection" in {name for report in reports for name in report["signatures"]}
     with_evaluators.send_signal(signal.SIGINT)
     assert with_evaluators.wait(PATIENCE_S) == 0
     assert with_evaluators.stderr is not None
