@@ -57,7 +57,10 @@ class Reader:
             abilities=await abilities(self.cluster.connection),
             datadir=self.directory,
             tuning=replace(
-                QUICK if self.cluster.broker.fences else DEVELOPMENT, slack_ms=SLACK_MS, most_slack_ms=SLACK_MS
+                QUICK if self.cluster.broker.fences else DEVELOPMENT,
+                slack_ms=SLACK_MS,
+                most_slack_ms=SLACK_MS,
+                patience_s=60,
             ),
             on_gap=self.recording,
         )

@@ -26,7 +26,7 @@ from streams.engine.changelog import transactional_id
 from streams.engine.producing import discard
 from streams.security import connection
 from streams.tables import BREAKERS, SESSIONS
-from streams.topics import BY_ROLE
+from streams.topics import BY_ROLE, DETECTION, EVALUATORS
 from tests.kafka.secured import (
     APP_ID,
     MECHANISMS,
@@ -142,8 +142,10 @@ def test_each_role_sees_its_topics_only(broker: Secured) -> None:
         for role in (*ROLES, "stranger")
     }
     everything = set(NAMES.values())
-    assert seen["worker"] == seen["admin"] == seen["operator"] == everything
+    assert seen["admin"] == seen["operator"] == everything
     for role, topics in {
+        "worker": DETECTION,
+        "evaluators": EVALUATORS,
         "agent": ["trace-ingested", "eval-scores", "notices", "turn-settled", "turn-reports"],
         "evaluator": ["eval-requests", "traces", "eval-scores"],
         "stranger": [],
