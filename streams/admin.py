@@ -112,9 +112,10 @@ async def _known_everywhere(client: AIOKafkaAdminClient, names: list[str]) -> No
     The controller answers when it has decided; brokers follow, under load seconds later, and until then they
     say that there is no such topic.
     """
+    request = MetadataRequest(names, allow_auto_topic_creation=False)
     cluster = client._client.cluster  # noqa: SLF001  (the admin client offers no request to a given broker)
     for broker in cluster.brokers() if names else ():
-        while not _led(await client._send_request_to_node(broker.nodeId, MetadataRequest(names))):  # noqa: ASYNC110, SLF001  (a poll)
+        while not _led(await client._send_request_to_node(broker.nodeId, request)):  # noqa: ASYNC110, SLF001  (a poll)
             await asyncio.sleep(0.05)
 
 

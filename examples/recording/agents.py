@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from random import Random
 from typing import Any
 
@@ -12,7 +13,7 @@ from minigrid.utils.baby_ai_bot import DropSubgoal, GoNextToSubgoal, PickupSubgo
 LEFT, RIGHT, FORWARD, PICKUP = 0, 1, 2, 3
 
 
-class Agent:
+class Agent(ABC):
     """Chooses one action at a time; what makes this one special is in `traits`."""
 
     kind = ""
@@ -30,9 +31,9 @@ class Agent:
         self.taken = self.choose()
         return self.taken
 
+    @abstractmethod
     def choose(self) -> int:
         """Choose the next action."""
-        raise NotImplementedError
 
     def advised(self) -> int:
         """Return what the expert would do, or any action where it is at a loss."""

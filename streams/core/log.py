@@ -54,8 +54,23 @@ class PartitionState:
 MAX_RECENT: Final = 1024
 """States kept beside the store's, a partition."""
 
+Sources = dict[tuple[str, str, int], int]
+"""(topic, topic id, partition) of an input -> last offset applied."""
+
 Stepped = tuple[str | None, tuple[SessionOutput, ...]]
 """A session, or none for the partition itself, with the outputs of its step."""
+
+
+def is_repeat(source: Source | None, applied: Sources) -> bool:
+    """Whether the input record has been applied before; if not, *applied* holds from now on that it has."""
+    if source is None:
+        return False
+    topic, topic_id, partition, offset = source
+    known = (topic, topic_id, partition)
+    if offset <= applied.get(known, -1):
+        return True
+    applied[known] = offset
+    return False
 
 
 class LogFold:
@@ -141,7 +156,7 @@ class LogFold:
         return touched, expired
 
     def _keep(self, flushed: Mapping[str, SessionState]) -> None:
-        """Keep what was just handed over: most sessions come again soon, and loading is the dearest part of a step."""
+        """Keep what was just handed over: most sessions come again soon, and loading one takes as long as its step."""
         self._recent.update(flushed)
         for session_id in list(islice(self._recent, max(0, len(self._recent) - MAX_RECENT))):
             del self._recent[session_id]
@@ -165,14 +180,7 @@ class LogFold:
         """Take in what the record says of time and place; returns whether it repeats an input record already applied."""
         self.position = record.offset + 1
         self.now = max(self.now, record.time)
-        if record.source is None:
-            return False
-        topic, topic_id, partition, offset = record.source
-        known = (topic, topic_id, partition)
-        if offset <= self._sources.get(known, -1):
-            return True
-        self._sources[known] = offset
-        return False
+        return is_repeat(record.source, self._sources)
 
     def _step(
         self, record: LogRecord, session_ids: Iterable[str], body: Trace | Score | Tick | RulesChanged

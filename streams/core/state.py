@@ -213,7 +213,7 @@ class Draft:
 
     def finish(self) -> SessionState:
         """Return the state after the step."""
-        # By position: twenty names a step cost more than some steps do.
+        # By position: this runs for every event, and names cost more than the values.
         return SessionState(
             self.state.session_id,
             self.project,

@@ -46,7 +46,7 @@ class Out(NamedTuple):
 def partition_for(key: bytes, count: int) -> int:
     """Return the partition Kafka's default partitioner gives a key among `count` partitions.
 
-    Remembered: aiokafka's hash takes ten microseconds, and a session's key comes again with every record.
+    Remembered: aiokafka's hash is slow, and a session's key comes again with every record.
     """
     return int((murmur2(key) & 0x7FFFFFFF) % count)
 

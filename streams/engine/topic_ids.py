@@ -164,6 +164,7 @@ class TopicIds:
             try:
                 response = await client.send(node, TopicIdsRequest(topics))
             except (IncompatibleBrokerVersion, NotImplementedError):
+                # What aiokafka says of a broker without this version of the request.
                 return dict.fromkeys(topics, (0, _NONE))
         return {name: (error, found) for error, name, found, *_ in response.topics}
 

@@ -20,7 +20,7 @@ class Tuning:
     max_batch_bytes: a partition with this much at hand is not read further.
     retry_min_s, retry_max_s: wait before a failed batch is read again, doubled each time.
     slack_ms, most_slack_ms: how far a by-time partition may be ahead of the others, up to date and
-        far behind; the latter below the wait for a trace whose scores have come.
+        far behind; the latter below the usual wait for a trace whose scores have come.
     patience_s: how long a by-time partition waits for one that does not answer.
     look_again_s, idle_s: the longest waits of the poll while something waits by time, and else.
     beyond_end_s: how long a partition must be seen to end before the offset that is wanted, until that

@@ -15,7 +15,6 @@ from streams.core.ids import digest
 from streams.core.model import JournalEntry, JournalKind, StepFailed
 from streams.core.whole_traces import merged
 from streams.engine import PartitionState, Publisher
-from streams.errors import InvalidRecord
 from streams.evaluators.evaluation import HISTORY, Subject
 from streams.evaluators.moves import Moves
 from streams.wire import (
@@ -33,11 +32,11 @@ MAX_FORGOTTEN: Final = 1_000
 
 
 class CatalogRecord(NamedTuple):
-    """A record of the traces topic; none where it holds no trace."""
+    """A record of the traces topic."""
 
     offset: int
     time: int
-    whole: Whole | None
+    whole: Whole
 
 
 class Catalog:
@@ -79,8 +78,6 @@ class Catalog:
         """Merge one trace into what is known of it."""
         self.position = record.offset + 1
         self.now = max(self.now, record.time)
-        if record.whole is None:
-            return ()
         update = record.whole
         session_id, trace_id = update["session_id"], update["trace_id"]
         known = self.find(session_id, trace_id)
@@ -181,11 +178,7 @@ class CatalogStage(FoldStage[Catalog, CatalogRecord]):
         return catalog
 
     def read(self, record: ConsumerRecord) -> CatalogRecord:
-        try:
-            whole = self._wire.read_trace(record.value, record.key, record.timestamp).whole
-        except InvalidRecord:
-            # Ingest writes only what it has read; whoever else writes here has broken more than this trace.
-            whole = None
+        whole = self._wire.read_trace(record.value, record.key, record.timestamp).whole
         return CatalogRecord(record.offset, record.timestamp, whole)
 
     def apply(self, fold: Catalog, read: CatalogRecord) -> tuple[EvalOutput | StepFailed, ...]:

@@ -11,7 +11,7 @@ from streams.agents.metering import Meter
 from streams.agents.outbox import EvalOutput, Outbox
 from streams.agents.stage import FoldStage
 from streams.core.eval_states import StagePosition, TraceSignals
-from streams.core.log import LogRecord
+from streams.core.log import LogRecord, is_repeat
 from streams.core.model import Score, StepFailed
 from streams.core.trace_signals import counting, heard
 from streams.engine import PartitionState, Publisher
@@ -60,12 +60,8 @@ class HeardSignals:
         """Hear one record; what is no new score of a signal changes nothing but the position."""
         self.position = record.offset + 1
         self.now = max(self.now, record.time)
-        if record.source is not None:
-            topic, topic_id, partition, offset = record.source
-            known = (topic, topic_id, partition)
-            if offset <= self._sources.get(known, -1):
-                return
-            self._sources[known] = offset
+        if is_repeat(record.source, self._sources):
+            return
         score = record.body
         if isinstance(score, Score) and score.name in SIGNALS and record.session_id is not None:
             self._hear(record.session_id, score, record.offset)

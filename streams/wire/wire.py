@@ -136,12 +136,7 @@ class Wire:
             NewerState: a newer version wrote it.
             InvalidRecord: the bytes are no such record.
         """
-        try:
-            return self._read(LogRecord, value, (offset, time))
-        except UnknownSchema as error:
-            raise NewerState(
-                f"the session log holds a record of a newer version at offset {offset}: {error}"
-            ) from error
+        return self._read_own(LogRecord, value, (offset, time), "the session log")
 
     def read_candidate(self, value: bytes | None) -> Candidate | BreakerReset:
         """Read a record of the candidates log.
@@ -150,10 +145,8 @@ class Wire:
             NewerState: a newer version wrote it.
             InvalidRecord: the bytes are no such record.
         """
-        try:
-            return self._read(BreakerReset, value, ()) if _is_reset(value) else self._read(Candidate, value, ())
-        except UnknownSchema as error:
-            raise NewerState(f"the candidates log holds a record of a newer version: {error}") from error
+        made: type[Candidate | BreakerReset] = BreakerReset if _is_reset(value) else Candidate
+        return self._read_own(made, value, (), "the candidates log")
 
     def read_eval_log_record(self, value: bytes | None, offset: int, time: int) -> EvalLogRecord:
         """Read a record of the eval log.
@@ -162,10 +155,7 @@ class Wire:
             NewerState: a newer version wrote it.
             InvalidRecord: the bytes are no such record.
         """
-        try:
-            return self._read(EvalLogRecord, value, (offset, time))
-        except UnknownSchema as error:
-            raise NewerState(f"the eval log holds a record of a newer version at offset {offset}: {error}") from error
+        return self._read_own(EvalLogRecord, value, (offset, time), "the eval log")
 
     def read_eval_request(self, value: bytes | None) -> EvalRequest:
         """Read a record of the eval-requests topic.
@@ -174,10 +164,7 @@ class Wire:
             NewerState: a newer version wrote it.
             InvalidRecord: the bytes are no such record.
         """
-        try:
-            return self._read(EvalRequest, value, ())
-        except UnknownSchema as error:
-            raise NewerState(f"a request to evaluators is of a newer version: {error}") from error
+        return self._read_own(EvalRequest, value, (), "the topic of requests to evaluators")
 
     def read_trace(self, value: bytes | None, key: bytes | None, time: int) -> TraceInput:  # noqa: ARG002
         """Read and check a published trace; *key* names the session where the trace does not.
@@ -205,6 +192,14 @@ class Wire:
             RegistryUnavailable: the registry does not answer what schema they have.
         """
         return self._datum(name, value)
+
+    def _read_own(self, made: type[Made], value: bytes | None, given: tuple[Any, ...], where: str) -> Made:
+        """Read what one of our own stages has written: a newer one's records must not be passed by."""
+        try:
+            return self._read(made, value, given)
+        except UnknownSchema as error:
+            at = f" at offset {given[0]}" if given else ""
+            raise NewerState(f"{where} holds a record of a newer version{at}: {error}") from error
 
     def _read(self, made: type[Made], value: bytes | None, given: tuple[Any, ...]) -> Made:
         if value is not None and value.startswith(SINGLE_OBJECT) and len(value) > SINGLE_OBJECT_HEADER:

@@ -107,12 +107,6 @@ def test_updates_that_are_too_large_together_leave_the_last_one():
     assert feed.put("b", input="x" * 3_000) == ()
 
 
-def test_a_record_that_holds_no_trace_moves_the_position_only():
-    feed = Feed()
-    assert feed.catalog.apply(CatalogRecord(7, 99, None)) == ()
-    assert (feed.catalog.position, feed.catalog.now, feed.catalog.flush()) == (8, 99, {})
-
-
 def test_times_are_read_without_reading_the_trace():
     feed = Feed()
     feed.put("a", 1_767_603_600_000, at=1_767_603_700_000)

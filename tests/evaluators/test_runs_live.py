@@ -21,8 +21,8 @@ from streams.core.runs import RunCreated
 from streams.settings import PREFIX
 from streams.topics import EVAL_LOG
 from streams.wire import Wire
+from tests.pipeline.evaluating import DOUBLES, evaluators, scores, trace, trying
 from tests.pipeline.harness import Pipeline, pipeline
-from tests.pipeline.test_evaluators import DOUBLES, evaluators, scores, trace, trying
 
 DAY = 86_400_000
 

@@ -4,105 +4,27 @@ import json
 import signal
 import socket
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from urllib.request import urlopen
 
-import pytest
-
 from streams.broker import RunningBroker
-from streams.core.bits import count
-from streams.core.eval_states import RequestState
-from streams.core.model import EvalRequest
 from streams.engine import partition_for
-from streams.wire import Wire, decode_state
+from tests.pipeline.evaluating import (
+    ASKING,
+    START,
+    ask,
+    calls,
+    evaluators,
+    reports,
+    request,
+    scores,
+    tool,
+    trace,
+    trying,
+)
 from tests.pipeline.harness import Pipeline, pipeline
 from tests.pipeline.refold import assert_equals_refold
-
-START = 1_767_603_600_000
-ASKING = {
-    "request_evals": True,
-    "tier1_metrics": "coherence,loop_detection",
-    "tier2_metrics": "tool_correctness,argument_correctness",
-    "gate_window": 3,
-    "tick_interval_s": 0.2,
-}
-QUESTION = "How do I open the locked door of the north tower?"
-DOUBLES = "tests.pipeline.evaluator_doubles"
-
-
-def trace(session: str, number: int, output: str | None, **more: object) -> dict[str, object]:
-    return {
-        "session_id": session,
-        "trace_id": f"{session}-{number}",
-        "name": "step",
-        "status": "COMPLETED",
-        "started_at": START + number * 60_000,
-        "input": json.dumps(QUESTION),
-        "output": None if output is None else json.dumps(output),
-        **more,
-    }
-
-
-def tool(number: int, **more: object) -> dict[str, object]:
-    return {"span_id": f"call-{number}", "kind": "TOOL", "name": "open_door", "input": '{"key": "iron"}', **more}
-
-
-def evaluators(running: Pipeline, **overrides: Any) -> Any:
-    """Start an evaluators' worker."""
-    number = len(running.workers)
-    return running.start_worker(arguments=("evaluators",), state_dir=f"{running.directory}/{number}", **overrides)
-
-
-def trying(running: Pipeline, **overrides: Any) -> Any:
-    """Start an evaluators' worker with the double."""
-    number = len(running.workers)
-    arguments, state_dir = (str(running.directory),), f"{running.directory}/{number}"
-    return running.start_worker(DOUBLES, arguments, state_dir=state_dir, **overrides)
-
-
-def calls(running: Pipeline) -> list[str]:
-    """Return what the double was asked, as trace and metric."""
-    written = running.directory / "calls"
-    return written.read_text().splitlines() if written.exists() else []
-
-
-def scores(running: Pipeline) -> dict[tuple[str | None, str], dict[str, Any]]:
-    """Return scores by trace and metric, each of them there once."""
-    found = running.values("eval-scores")
-    by_target = {(item["trace_id"] or item["eval_run_id"], item["name"]): item for item in found}
-    assert len(by_target) == len(found), Counter((item["trace_id"], item["name"]) for item in found)
-    return by_target
-
-
-def requests(running: Pipeline) -> list[EvalRequest]:
-    """Return what the ladder has asked for."""
-    return [Wire().read(EvalRequest, record.value) for record in running.read("eval-requests")]
-
-
-def remembered(running: Pipeline) -> int:
-    """Return how many scores of open requests are noted as acknowledged in the changelog."""
-    stored = {record.key: record.value for record in running.read("eval-request-states")}
-    states = [decode_state(RequestState, value) for key, value in stored.items() if key.startswith(b"r/") and value]
-    return sum(count(state.answered) for state in states)
-
-
-def reports(running: Pipeline, lane: str = "trace") -> dict[str, dict[str, Any]]:
-    return {item["turn_id"]: item for item in running.values("turn-reports") if item["lane"] == lane}
-
-
-def ask(running: Pipeline, *requests: EvalRequest) -> None:
-    """Put requests into their topic, where the session stage would."""
-    wire = Wire.of(running.settings)
-    running.publish(("eval-requests", wire.write_internal(item), item.session_id.encode()) for item in requests)
-
-
-def request(session: str, trace_ids: Iterable[str], metrics: Iterable[str], **more: Any) -> EvalRequest:
-    fields = {"turn_id": f"{session}/turn", "tier": 1, "attempt": 1, "requested_at": START, "project": "default"}
-    fields |= {"run_id": f"run of {session}"} | more
-    return EvalRequest(session_id=session, trace_ids=tuple(trace_ids), metrics=tuple(metrics), **fields)
 
 
 def test_the_ladder_live(broker: RunningBroker, tmp_path: Path) -> None:
@@ -201,99 +123,6 @@ def test_a_person_overrides_the_judge_in_session_metrics(broker: RunningBroker, 
         assert found[1]["agent_reliability"] > 0.8
 
 
-@pytest.mark.parametrize("store", ["memory", "rocksdb"])
-def test_killed_in_the_middle_of_a_request(broker: RunningBroker, tmp_path: Path, store: str) -> None:
-    """What was acknowledged and remembered stands; the rest is done after the restart; each score has one id."""
-    names = [f"slow-{number}" for number in range(1, 6)]
-    wanted = request("slow", names, ["loop_detection", "step_efficiency"])
-    with pipeline(broker, f"killed-{store}", tmp_path, **ASKING, store=store) as running:
-        running.start_worker(request_evals=False)
-        running.publish([trace("slow", number, f"Try key {number}.") for number in range(1, 6)])
-        worker = trying(running)
-        ask(running, wanted)
-        running.wait_until(lambda: remembered(running) == 5, "scores that do not wait")
-        running.stop_worker(worker, signal.SIGKILL)
-        before = scores(running)
-        (tmp_path / "gate").touch()
-        running.start_worker(DOUBLES, (str(tmp_path),), state_dir=f"{tmp_path}/1")
-        running.wait_until(lambda: len(running.values("eval-runs")) == 1, "answered request")
-        found = running.values("eval-scores")
-        assert {(item["trace_id"], item["name"]) for item in found} == {
-            (name, metric) for name in names for metric in ("loop_detection", "step_efficiency")
-        }
-        assert len({item["score_id"] for item in found}) == 10
-        assert {item["score_id"] for item in before.values()} <= {item["score_id"] for item in found}
-        (run,) = running.values("eval-runs")
-        assert (run["evaluated_count"], run["failed_count"], run["status"]) == (5, 0, "COMPLETED")
-        # What was remembered is not paid for again.
-        assert Counter(line.split()[1] for line in calls(running))["loop_detection"] == 5
-
-
-def test_killed_again_and_again(broker: RunningBroker, tmp_path: Path) -> None:
-    """Wherever a kill falls: every score of every run is there, under one id and with one value."""
-    sessions = [f"session-{number}" for number in range(30)]
-    overrides = ASKING | {"session_metrics_each_turn": True, "eval_deadline_s": 3600}
-    with pipeline(broker, "killed-often", tmp_path, **overrides) as running:
-        running.start_worker()
-        for number in range(3):
-            worker = running.start_worker(arguments=("evaluators",), state_dir=f"{tmp_path}/evaluators")
-            running.publish([trace(name, number, f"Try key {number}.") for name in sessions])
-            running.wait_until(
-                lambda: len(running.read("eval-scores")) > 60 * number,  # noqa: B023
-                "some scores of the next round",
-            )
-            running.stop_worker(worker, signal.SIGKILL)
-        evaluators(running)
-        running.wait_until(lambda: len(reports(running, "session")) == 90, "all session reports")
-        asked = {item.run_id: item for item in requests(running)}
-        running.wait_until(lambda: len({item["run_id"] for item in running.values("eval-runs")}) == len(asked), "runs")
-        found: dict[str, set[tuple[Any, ...]]] = {}
-        for item in running.values("eval-scores"):
-            key = item["eval_run_id"], item["trace_id"], item["name"], item["value"]
-            found.setdefault(item["score_id"], set()).add(key)
-        of_traces = {key for keys in found.values() for key in keys if key[1] is not None}
-        assert len(of_traces) == sum(len(item.trace_ids) * len(item.metrics) for item in asked.values() if item.tier)
-        assert len(found) == sum(max(1, len(item.trace_ids)) * len(item.metrics) for item in asked.values())
-        assert {len(keys) for keys in found.values() if next(iter(keys))[1] is not None} == {1}
-        assert_equals_refold(running)
-
-
-def test_a_judge_that_hangs_holds_up_nobody_else(broker: RunningBroker, tmp_path: Path) -> None:
-    """Its turn is decided at its deadline, as pending; more hanging sessions than slots leave the others their turns."""
-    overrides = ASKING | {"tier1_metrics": "step_efficiency,coherence", "tier3_metrics": "plan_quality"}
-    overrides |= {"eval_retry_attempts": 2, "eval_deadline_s": 2}
-    hanging = [f"hangs-{number}" for number in range(4)]
-    with pipeline(broker, "hanging", tmp_path, **overrides) as running:
-        running.start_worker()
-        trying(running, eval_concurrency=6)
-        running.publish([trace(name, 1, "It does not open.") for name in hanging])
-        running.wait_until(lambda: len(calls(running)) >= 8, "hanging judgements")
-        running.publish([trace("well", number, f"Try key {number}.") for number in (1, 2)])
-        running.wait_until(lambda: len(reports(running)) == 6, "decided turns")
-        turns = reports(running)
-        assert {turns[f"{name}/{name}-1"]["decision"] for name in hanging} == {"pending"}
-        for number in (1, 2):
-            values = [item["value"] for item in turns[f"well/well-{number}"]["scores"]]
-            assert None not in values
-        assert {item["session_id"] for item in running.values("eval-scores")} == {"well"}
-        asked = [item for item in requests(running) if item.session_id in hanging]
-        assert Counter((item.session_id, item.attempt) for item in asked) == Counter(
-            (name, attempt) for name in hanging for attempt in (1, 2)
-        )
-
-
-def test_an_evaluation_that_takes_too_long_fails(broker: RunningBroker, tmp_path: Path) -> None:
-    with pipeline(broker, "too-long", tmp_path, **ASKING) as running:
-        running.start_worker(request_evals=False)
-        trying(running, eval_timeout_s=0.5)
-        running.publish([trace("hangs", 1, "It does not open.")])
-        ask(running, request("hangs", ["hangs-1"], ["coherence"]))
-        running.wait_until(lambda: len(scores(running)) == 1, "failed score")
-        made = scores(running)["hangs-1", "coherence"]
-        assert (made["status"], made["value"]) == ("FAILED", None)
-        assert made["reason"] == "no answer within 0.5 s (eval_timeout_s)"
-
-
 def test_a_request_waits_for_its_trace(broker: RunningBroker, tmp_path: Path) -> None:
     """For one that comes, in the state in which it is to be judged; and not for ever."""
     with pipeline(broker, "waits", tmp_path, **ASKING) as running:
@@ -323,6 +152,21 @@ def test_a_trace_that_never_comes(broker: RunningBroker, tmp_path: Path) -> None
         running.wait_until(lambda: len(running.values("eval-runs")) == 1, "answered request")
         (run,) = running.values("eval-runs")
         assert (run["status"], run["evaluated_count"], run["failed_count"]) == ("COMPLETED", 1, 2)
+
+
+def test_what_is_no_trace_goes_to_the_dead_letters(broker: RunningBroker, tmp_path: Path) -> None:
+    """Somebody else has written it; the traces after it are kept all the same."""
+    with pipeline(broker, "rubbish", tmp_path, **ASKING) as running:
+        evaluators(running)
+        whole = json.dumps(trace("s", 1, "Look for the iron key.")).encode()
+        running.publish([("traces", b"{rubbish", b"s"), ("traces", whole, b"s")])
+        ask(running, request("s", ["s-1"], ["coherence"]))
+        running.wait_until(lambda: len(scores(running)) == 1, "score")
+        assert scores(running)["s-1", "coherence"]["status"] == "SUCCESS"
+        (letter,) = running.read("dead-letters")
+        headers = dict(letter.headers)
+        assert (letter.value, letter.key, headers["dlq-error"]) == (b"{rubbish", b"s", b"SchemaMismatch")
+        assert headers["dlq-topic"].decode() == running.topics["traces"].name
 
 
 def test_a_limit_is_met(broker: RunningBroker, tmp_path: Path) -> None:
