@@ -1,10 +1,12 @@
 """Which broker the tests run on, and the last lines that say so."""
 
+import logging
 import signal
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import structlog
 
 from streams.broker import RunningBroker, apache_kafka, embedded
 
@@ -45,6 +47,26 @@ def broker(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     with running as found:
         request.config.stash[BROKER] = found.name
         yield found
+
+
+@pytest.fixture(autouse=True)
+def _logging_as_before() -> Iterator[None]:
+    """A command configures the logging of its process; here that is the process of the tests that follow."""
+    handlers = list(logging.root.handlers)
+    known = [
+        logging.root,
+        *(found for found in logging.root.manager.loggerDict.values() if isinstance(found, logging.Logger)),
+    ]
+    levels = [(logger, logger.level) for logger in known]
+    yield
+    logging.root.handlers = handlers
+    for logger, level in levels:
+        logger.setLevel(level)
+    for logger in logging.root.manager.loggerDict.values():
+        if isinstance(logger, logging.Logger) and logger not in known:
+            logger.setLevel(logging.NOTSET)
+    logging.captureWarnings(capture=False)
+    structlog.reset_defaults()
 
 
 BROKER = pytest.StashKey[str]()

@@ -2,7 +2,6 @@
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -10,20 +9,6 @@ import structlog
 from streams import telemetry
 from streams.settings import load
 from streams.telemetry import Repeats
-
-
-@pytest.fixture(autouse=True)
-def _logging_as_before() -> Iterator[None]:
-    names = [*telemetry.LIBRARIES, "py.warnings", "streams.somewhere"]
-    root = (logging.root.handlers, logging.root.level)
-    levels = {name: logging.getLogger(name).level for name in names}
-    yield
-    logging.root.handlers, level = root
-    logging.root.setLevel(level)
-    for name, held in levels.items():
-        logging.getLogger(name).setLevel(held)
-    logging.captureWarnings(capture=False)
-    structlog.reset_defaults()
 
 
 def _configure(**overrides: str) -> None:
