@@ -49,20 +49,21 @@ class Ingest:
         whole: list[Out] = []
         appended: list[Out] = []
         tally = self._meter.tally()
-        topic_id = await batch.topic_id()
-        for record in batch.records:
+
+        def read(record: ConsumerRecord) -> None:
             try:
-                self._read(record, topic_id, whole, appended)
+                self._read(record, batch.topic_id, whole, appended)
             except InvalidRecord as error:
                 whole.append(self._outbox.dead_letter(record, error))
                 tally.dead_letter(error)
+
+        await asyncio.gather(batch.check_topic(), batch.each(read))
         await self._publisher.publish(whole)
         for partition in {out.partition for out in appended} - self._ready:
             await self._wait_for_rules(partition)
         await self._publisher.publish(appended)
         batch.done()
         tally.count()
-        await batch.commit()
 
     def _read(self, record: ConsumerRecord, topic_id: str, whole: list[Out], appended: list[Out]) -> None:
         if record.topic == self._trace_topic:

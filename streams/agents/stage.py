@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -78,13 +79,14 @@ class FoldStage(ABC, Generic[F, R]):
         self.folds[batch.partition] = fold
         outs: list[Out] = []
         tally = self._meter.tally()
-        for record in batch.records:
+
+        def take(record: ConsumerRecord) -> None:
             try:
                 read = self.read(record)
             except InvalidRecord as error:
                 outs.append(self._outbox.dead_letter(record, error))
                 tally.dead_letter(error)
-                continue
+                return
             for output in self.apply(fold, read):
                 if isinstance(output, StepFailed):
                     failure = CoreFailure(output.error)
@@ -94,8 +96,9 @@ class FoldStage(ABC, Generic[F, R]):
                 else:
                     outs.append(self._outbox.record(output))
                     tally.output(output)
+
+        await batch.each(take)
         fold.position = batch.next_offset
-        await self._publisher.publish(outs)
-        await batch.state.commit(self.remember(fold, batch.partition))
+        await batch.state.commit(self.remember(fold, batch.partition), after=partial(self._publisher.publish, outs))
         batch.done()
         tally.count()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from aiokafka import ConsumerRecord
@@ -45,11 +45,16 @@ class Batch:
             raise LookupError(f"{self.tp.topic} has no table")
         return self._lane.state
 
-    async def topic_id(self) -> str:
-        """Return the id of the topic that all the records are from; empty where the broker has none.
+    @property
+    def topic_id(self) -> str:
+        """Id of the topic that the records are from, once `check_topic` has found it so; empty where the broker has none."""
+        return self._lane.topic_id
+
+    async def check_topic(self) -> None:
+        """Make sure that all the records are of the topic with this id. For a stage without a table.
 
         Ids do not come back: the one that was so before the first read and is so now, after the
-        last, was so for every read between. For a stage without a table.
+        last, was so for every read between.
 
         Raises TopicReplaced when it is another one now, after which the new topic is read;
         KafkaError when there is no such topic, or its leader does not answer.
@@ -57,7 +62,10 @@ class Batch:
         lane = self._lane
         if (now := await lane.ask_topic_id(self.tp)) != lane.topic_id:
             raise TopicReplaced(f"{self.tp.topic} was made again: it was {lane.topic_id}, now it is {now}")
-        return now
+
+    async def each(self, work: Callable[[ConsumerRecord], None]) -> None:
+        """Call *work* with each record, in order, taking turns with the worker's other batches."""
+        await self._lane.slices.each(self.records, work)
 
     def done(self) -> None:
         """Say that all effects of the batch are acknowledged, so its offset may be committed.
@@ -69,15 +77,6 @@ class Batch:
             raise Revoked(f"{self.tp.topic}-{self.tp.partition} was revoked")
         self.is_done = True
         self._lane.settled = self.next_offset
-
-    async def commit(self) -> bool:
-        """Be done, and commit the offset now rather than with the next periodic commit.
-
-        Returns whether it is committed; when not, the records are read again after a restart.
-        Raises Revoked when the partition is not this worker's any more.
-        """
-        self.done()
-        return await self._lane.commit({self.tp})
 
     def __len__(self) -> int:
         return len(self.records)

@@ -16,6 +16,7 @@ from streams.engine.batch import Batch
 from streams.engine.fetching import BatchConsumerThread
 from streams.engine.gaps import Gap
 from streams.engine.lanes import Lane
+from streams.engine.slices import Slices
 from streams.engine.tuning import Tuning
 
 
@@ -60,6 +61,7 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
         self._out: dict[TP, BatchMessage] = {}
         self._returned = asyncio.Event()
         self._commit_lock = asyncio.Lock()
+        self._slices = Slices()
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> BatchConsumerThread:
@@ -73,7 +75,7 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
 
     async def open(self, lane: Lane) -> None:
         """Start reading a partition at its lane's start."""
-        lane.commit = self.commit
+        lane.slices = self._slices
         self.lanes[lane.tp] = lane
         await self._thread.run(self._thread.open(lane))
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from typing import TYPE_CHECKING
@@ -12,17 +12,13 @@ from aiokafka import ConsumerRecord
 from streams.engine.batch import Batch
 from streams.engine.pace import Head
 from streams.engine.partition import TP
+from streams.engine.slices import Slices
 
 if TYPE_CHECKING:
     from streams.engine.state import PartitionState
 
 
 _STUCK_AFTER = 5
-
-
-async def _not_open(_: Collection[TP]) -> bool:
-    """Commit nothing: the lane belongs to no consumer."""
-    return False
 
 
 async def _no_id(_: TP) -> str:
@@ -52,7 +48,7 @@ class Lane:
         the consumer's side only while none is. What may be committed.
     committed: the last offset that was committed, kept by the stage's side.
     closed: set by the stage's side when the partition goes away; nothing moves after that.
-    commit: commits the settled offsets of the partitions it is given; set by the consumer.
+    slices: how its batches share the processor with the others; those of the worker once it is open.
     topic_id: the topic's, from before the first read; ask_topic_id: asks for it now.
     not_before: when a batch that failed is handed out again; not_read_before: the same of a read.
     recording: a gap that is being written down; nothing is read meanwhile.
@@ -65,7 +61,7 @@ class Lane:
         self.key = TP(tp.topic, tp.partition)
         self.reading = reading
         self.state = state
-        self.commit: Callable[[Collection[TP]], Awaitable[bool]] = _not_open
+        self.slices = Slices()
         self.topic_id = ""
         self.ask_topic_id: Callable[[TP], Awaitable[str]] = _no_id
         self.settled = start

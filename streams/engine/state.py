@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streams.engine.changelog import ChangelogWriter
+from streams.engine.changelog import After, ChangelogWriter, nothing
 from streams.engine.errors import ChangelogFailed, Fenced, Revoked, StoreFailed, TooLarge
 from streams.engine.partition import TP
 from streams.engine.producing import size_in_request
@@ -68,17 +68,21 @@ class PartitionState:
         """Return all keys with this prefix and their values; commit nothing meanwhile."""
         return self._store.items(prefix)
 
-    async def commit(self, changes: Changes) -> None:
+    async def commit(self, changes: Changes, after: After = nothing) -> None:
         """Write to the changelog, wait for the acks, then to the local store.
 
         changes: a value for each key, None to delete it; in the order given, so the position
             record comes last. One transaction where the broker has them.
+        after: what has to be done before they count, such as publishing what they were computed
+            with; where the broker has transactions, both go out at the same time. What it raises
+            is raised here: nothing has been written then, and the state stays in use.
 
-        Raises TooLarge before anything is written; Fenced or Revoked when the partition has
+        Raises TooLarge before anything is written or done; Fenced or Revoked when the partition has
         another owner; ChangelogFailed when the outcome is unknown, StoreFailed when only the local
         store did not take it; after either the partition is built again from its changelog.
         """
         if not changes:
+            await after()
             return
         for key, value in changes.items():
             if (size := size_in_request(key, value)) > self._max_record:
@@ -87,7 +91,7 @@ class PartitionState:
             if self._ended is not None:
                 raise self._ended
             try:
-                mark = await self._writer.append(changes)
+                mark = await self._writer.append(changes, after)
             except (Fenced, ChangelogFailed) as error:
                 self._ended = error
                 raise

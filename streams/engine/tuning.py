@@ -13,7 +13,7 @@ class Tuning:
     goodbye_s: how long a stop waits for the broker with each of the last commit and leaving the
         group; what it misses is found out by the others, or read again.
     metadata_age_s: how old may be what is known of the topics' partitions; new ones are read after that.
-    commit_interval_s: between the periodic commits of offsets.
+    commit_interval_s: between the commits of offsets; what was done since the last is read again after a kill.
     fetch_max_wait_ms: how long the broker holds a fetch that finds nothing.
     max_fetch_bytes: most bytes of a partition in one fetch; below what the broker takes as the
         largest record this does not matter, it always returns one.
@@ -35,7 +35,7 @@ class Tuning:
     drain_s: float = 30.0
     goodbye_s: float = 5.0
     metadata_age_s: float = 20.0
-    commit_interval_s: float = 1.0
+    commit_interval_s: float = 0.2
     fetch_max_wait_ms: int = 200
     max_fetch_bytes: int = 1024 * 1024
     max_batch_bytes: int = 4 * 1024 * 1024

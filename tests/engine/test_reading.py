@@ -46,7 +46,8 @@ class Reader:
 
     async def handle(self, batch: Batch) -> None:
         self.records += batch.records
-        assert await batch.commit()
+        batch.done()
+        assert await self.app.consumer.commit()
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:

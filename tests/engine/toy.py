@@ -67,10 +67,13 @@ class Toy:
         outs, changes = self.fold(batch)
         if self.pause_s:
             await asyncio.sleep(self.pause_s)
-        await self.publisher.publish(outs)
-        self._maybe_fail(batch)
+
+        async def publish() -> None:
+            await self.publisher.publish(outs)
+            self._maybe_fail(batch)
+
         changes[b"p/%d" % batch.partition] = b"%d" % batch.next_offset
-        await batch.state.commit(changes)
+        await batch.state.commit(changes, after=publish)
         batch.done()
 
     def fold(self, batch: Batch) -> tuple[list[Out], dict[bytes, bytes | None]]:

@@ -1,0 +1,49 @@
+"""Batches compute one at a time, in order, and answers that come meanwhile are heard."""
+
+import asyncio
+import time
+
+import pytest
+
+from streams.engine.slices import SLICE_S, Slices
+
+
+def test_one_computes_at_a_time_and_in_order():
+    async def check() -> None:
+        slices, done = Slices(), []
+
+        def work(item: tuple[str, int]) -> None:
+            done.append(item)
+            time.sleep(SLICE_S / 2)
+
+        await asyncio.gather(*(slices.each([(name, number) for number in range(9)], work) for name in "ab"))
+        assert done == [(name, number) for name in "ab" for number in range(9)]
+
+    asyncio.run(check())
+
+
+def test_others_are_heard_before_the_work_is_through():
+    async def check() -> None:
+        done: list[int] = []
+        heard: list[int] = []
+
+        def work(item: int) -> None:
+            done.append(item)
+            time.sleep(SLICE_S)
+
+        asyncio.get_running_loop().call_soon(lambda: heard.append(len(done)))
+        await Slices().each(range(5), work)
+        assert heard[0] < len(done) == 5
+
+    asyncio.run(check())
+
+
+def test_work_that_fails_leaves_the_turn_to_the_next():
+    async def check() -> None:
+        slices, done = Slices(), []
+        with pytest.raises(ZeroDivisionError):
+            await slices.each([1, 0, 1], lambda item: done.append(1 // item))
+        await slices.each([2, 3], done.append)
+        assert done == [1, 2, 3]
+
+    asyncio.run(check())
