@@ -8,7 +8,7 @@ from streams.core.model import OUTCOME_METRIC, PENDING, Condition, GateSnapshot,
 from streams.core.pace import Pace, PaceState
 from streams.core.rules import Rules
 from streams.core.scores import find
-from streams.core.state import Turn
+from streams.core.state import Turn, TurnTrace
 
 NOT_STARTED = GateState()
 READY = 0
@@ -28,14 +28,22 @@ class Trajectory(NamedTuple):
 def missing(turn: Turn, tier: int, rules: Rules) -> tuple[str, ...]:
     """Return the metrics of *tier* not resolved yet: on every trace for tier 1, on the last one above."""
     traces = turn.traces if tier == 1 else turn.traces[-1:]
-    lacking = []
-    for metric in rules.tier_metrics(tier):
-        for trace in traces:
+    return tuple([metric for metric in rules.tier_metrics(tier) if _unresolved(traces, (metric,))])
+
+
+def lacks(turn: Turn, tier: int, rules: Rules) -> bool:
+    """Whether any metric of *tier* is `missing`."""
+    return _unresolved(turn.traces if tier == 1 else turn.traces[-1:], rules.tier_metrics(tier))
+
+
+def _unresolved(traces: tuple[TurnTrace, ...], metrics: tuple[str, ...]) -> bool:
+    """Whether any of the traces has yet to get one of the metrics."""
+    for trace in traces:
+        for metric in metrics:
             score = find(trace.scores, metric)
             if score is None or score.status is PENDING:
-                lacking.append(metric)
-                break
-    return tuple(lacking)
+                return True
+    return False
 
 
 def fold_trajectory(
@@ -50,17 +58,19 @@ def fold_trajectory(
     for trace in turn.traces:
         for metric in rules.tier1_metrics:
             score = find(trace.scores, metric)
-            if score is None or score.value is None:
+            if score is None or (value := score.value) is None:
                 shown.append(report_score(rules, metric, 1, trace.trace_id, score))
                 continue
             before = after.get(metric) or gate.start()
-            state, fired = gate.step(before, score.value)
+            state, fired = gate.step(before, value)
             after[metric] = state
-            fired_any = fired_any or bool(fired)
-            since = before.traces_since_gain + 1 if fired else state.traces_since_gain
+            since = state.traces_since_gain
+            if fired:
+                fired_any = True
+                since = before.traces_since_gain + 1
             line = None
             if rules.pace and (pace := rules.pace_for(metric, task)) is not None:
-                keeping[metric], behind = _keep_pace(pace, keeping.get(metric), before, score.value)
+                keeping[metric], behind = _keep_pace(pace, keeping.get(metric), before, value)
                 line = pace.line(state.seen)
                 fired = (*fired, Condition.PACE) if behind else fired
             shown.append(report_score(rules, metric, 1, trace.trace_id, score, fired, state.peak, since, line))
@@ -88,9 +98,9 @@ def due_tier(turn: Turn, trajectory: Trajectory, rules: Rules) -> int:
     """Return the tier above 1 that the turn still has to wait for, or READY."""
     if not climbs(trajectory, rules):
         return READY
-    if turn.tier <= 2 and turn.given_up < 2 and missing(turn, 2, rules):
+    if turn.tier <= 2 and turn.given_up < 2 and lacks(turn, 2, rules):
         return 2
-    if explains(turn, rules) and turn.given_up < 3 and missing(turn, 3, rules):
+    if explains(turn, rules) and turn.given_up < 3 and lacks(turn, 3, rules):
         return 3
     return READY
 
@@ -163,8 +173,10 @@ def report_score(
         line = rules.threshold(metric, None)
         return ReportScore(metric, tier, trace_id, None, PENDING, line)
     line = rules.threshold(metric, score.threshold)
-    shown = ReportScore(metric, tier, trace_id, score.value, score.status, line, conditions, score.reason, peak, since)
-    return shown if pace_line is None else shown._replace(pace_line=pace_line)
+    # This runs for every score: to call the class takes twice as long.
+    value, status, reason = score.value, score.status, score.reason
+    fields = metric, tier, trace_id, value, status, line, conditions, reason, peak, since, None, pace_line
+    return tuple.__new__(ReportScore, fields)
 
 
 def judge(rules: Rules, score: Score, tier: int | None, trace_id: str | None, *, judged: bool) -> ReportScore:

@@ -127,15 +127,15 @@ class LogFold:
         if self._advance(record):
             return []
         match record.body:
-            case Rules():
-                return self._switch(record, record.body, before)
+            case Score() | Trace():
+                assert record.session_id is not None
+                return self._step(record, (record.session_id,), record.body)
             case Tick():
                 return self._tick(record, record.body)
+            case Rules():
+                return self._switch(record, record.body, before)
             case SessionState():
                 return self._carry(record, record.body)
-            case _:
-                assert record.session_id is not None
-                return self._step(record, [record.session_id], record.body)
 
     def flush(self) -> tuple[dict[str, SessionState], list[str]]:
         """Return the states touched since the last flush, and the sessions that have expired since."""
@@ -172,9 +172,10 @@ class LogFold:
 
     def _horizon(self, now: int) -> int:
         """Return the time before which a session must have been idle to have expired at *now*."""
-        if self.rules is None:
-            return self._forgotten_before
-        return max(self._forgotten_before, now - self.rules.ms.session_ttl)
+        forgotten = self._forgotten_before
+        if self.rules is None or (horizon := now - self.rules.ms.session_ttl) < forgotten:
+            return forgotten
+        return horizon
 
     def _advance(self, record: LogRecord) -> bool:
         """Take in what the record says of time and place; returns whether it repeats an input record already applied."""

@@ -55,8 +55,9 @@ class ScoreSource(StrEnum):
     PROGRAMMATIC = "PROGRAMMATIC"
 
 
+# By themselves, because Python 3.11 takes its time to find a member in an enum, and every step asks for these.
 PENDING: Final = ScoreStatus.PENDING
-"""By itself, because Python 3.11 takes its time to find a member in an enum, and every score is asked for this one."""
+TRACE_LANE: Final = Lane.TRACE
 
 
 class ScoreTarget(StrEnum):
@@ -158,7 +159,7 @@ class Score(NamedTuple):
     @property
     def resolved(self) -> bool:
         """Whether the metric is answered: with a value, or for good without one."""
-        return self.status is not ScoreStatus.PENDING
+        return self.status is not PENDING
 
 
 class Position(NamedTuple):

@@ -1,7 +1,7 @@
 """From a report's scores to a decision: signatures, severity, one notice per problem, cooldown, recovery."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from streams.core.model import Condition, Decision, ReportScore, Severity
 
@@ -11,6 +11,11 @@ class NoticeState(NamedTuple):
 
     signatures: tuple[str, ...] = ()
     cooldown: int = 0
+
+
+NOTHING_OPEN: Final = NoticeState()
+# By themselves, as most reports end here and Python 3.11 takes its time to find a member in an enum.
+_QUIET: Final = Decision.QUIET
 
 
 def signatures(scores: Iterable[ReportScore]) -> tuple[str, ...]:
@@ -35,7 +40,7 @@ def decide(state: NoticeState, found: tuple[str, ...], cooldown_turns: int) -> t
     silence until the problem has gone.
     """
     if not found:
-        return NoticeState(), Decision.RECOVERED if state.signatures else Decision.QUIET
+        return NOTHING_OPEN, Decision.RECOVERED if state.signatures else _QUIET
     if not set(found) <= set(state.signatures):
         return NoticeState(found, cooldown_turns), Decision.POSTED_NEW
     if found == state.signatures and cooldown_turns > 0 and state.cooldown <= 0:

@@ -1,11 +1,12 @@
 """A report from decided scores, the notice it may deserve, and how its turn is settled: the same for both lanes."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Final
 
 from streams.core import notices
 from streams.core.ids import digest
 from streams.core.model import (
+    TRACE_LANE,
     Candidate,
     Condition,
     Decision,
@@ -18,6 +19,7 @@ from streams.core.model import (
     ReportScore,
     TurnSettled,
 )
+from streams.core.rules import Rules
 from streams.core.state import Draft
 from streams.core.text import plain
 
@@ -29,6 +31,7 @@ FEW: Final = 64
 """So many scores always have room."""
 
 QUIET: Final = Decision.QUIET
+NO_OUTCOME: Final = Outcome.NONE
 POSTED = frozenset({Decision.POSTED_NEW, Decision.POSTED_AGAIN})
 
 
@@ -39,7 +42,7 @@ def publish(
     scores: tuple[ReportScore, ...],
     *,
     trace_ids: tuple[str, ...] = (),
-    flagged: Iterable[str] = (),
+    flagged: Sequence[str] = (),
     gates: tuple[GateSnapshot, ...] = (),
     turn_number: int = 0,
     turn_input: str | None = None,
@@ -49,33 +52,37 @@ def publish(
     found = notices.signatures(alerting) if alerting else ()
     decision = _decide(draft, lane, scores, found)
     scores = _within_bounds(scores)
-    said = notices.summary(alerting, draft.rules.gate_gain, draft.rules.gate_target) if alerting else ""
+    # By position: this runs for every turn, and names take longer than the values.
     report = Report(
-        session_id=draft.session_id,
-        project=draft.project,
-        lane=lane,
-        turn_id=turn_id,
-        turn_number=turn_number,
-        decided_at=draft.now,
-        position=draft.position,
-        trace_ids=trace_ids,
-        scores=scores,
-        signatures=found,
-        severity=notices.severity(alerting) if alerting else None,
-        decision=decision,
-        gates=gates,
-        flagged_traces=notices.flagged_traces(scores, flagged)[:MAX_FLAGGED],
-        summary=plain(said, MAX_SUMMARY_BYTES),
-        rules_hash=draft.rules.hash,
-        task=draft.task,
+        draft.session_id,
+        draft.project,
+        lane,
+        turn_id,
+        turn_number,
+        draft.now,
+        draft.position,
+        trace_ids,
+        scores,
+        found,
+        notices.severity(alerting) if alerting else None,
+        decision,
+        gates,
+        notices.flagged_traces(scores, flagged)[:MAX_FLAGGED] if alerting or flagged else (),
+        _summary(alerting, draft.rules) if alerting else "",
+        draft.rules.hash,
+        draft.task,
     )
     draft.outputs.append(report)
     if decision is QUIET:
-        settle(draft, lane, turn_id, Outcome.NONE, decision)
+        settle(draft, lane, turn_id, NO_OUTCOME, decision)
     elif decision in POSTED:
         draft.outputs.append(_candidate(draft, report, turn_input))
     else:
         settle(draft, lane, turn_id, _journaled(draft, report), decision)
+
+
+def _summary(alerting: list[ReportScore], rules: Rules) -> str:
+    return plain(notices.summary(alerting, rules.gate_gain, rules.gate_target), MAX_SUMMARY_BYTES)
 
 
 def _journaled(draft: Draft, report: Report) -> Outcome:
@@ -95,18 +102,10 @@ def _journaled(draft: Draft, report: Report) -> Outcome:
 
 def settle(draft: Draft, lane: Lane, turn_id: str, outcome: Outcome, reason: str) -> None:
     """Say that the turn's diagnosis has landed without a candidate."""
-    settled = TurnSettled(
-        settled_id=digest("settled", draft.session_id, lane, turn_id),
-        session_id=draft.session_id,
-        project=draft.project,
-        lane=lane,
-        turn_id=turn_id,
-        outcome=outcome,
-        reason=reason,
-        notice_id=None,
-        time=draft.now,
+    settled_id = digest("settled", draft.session_id, lane, turn_id)
+    draft.outputs.append(
+        TurnSettled(settled_id, draft.session_id, draft.project, lane, turn_id, outcome, reason, None, draft.now)
     )
-    draft.outputs.append(settled)
 
 
 def _within_bounds(scores: tuple[ReportScore, ...]) -> tuple[ReportScore, ...]:
@@ -133,24 +132,30 @@ def _rank(score: ReportScore) -> int:
 
 def _decide(draft: Draft, lane: Lane, scores: tuple[ReportScore, ...], found: tuple[str, ...]) -> Decision:
     """Fold the report into the lane's notice state."""
-    valued = {score.metric for score in scores if score.value is not None}
+    valued = [score.metric for score in scores if score.value is not None]
     if not valued:
         return Decision.PENDING
-    state = draft.trace_notices if lane is Lane.TRACE else draft.session_notices
-    if lane is Lane.SESSION:
-        own, found = found, tuple(sorted({*found, *_carried(draft, state.signatures, valued)}))
-    state, decision = notices.decide(state, found, draft.rules.alert_cooldown_turns)
-    if lane is Lane.SESSION and decision is Decision.POSTED_AGAIN and not own:
-        # Only what is carried over is due again: it is told with the next word on its metric.
-        state, decision = state._replace(cooldown=0), Decision.UNCHANGED
-    if lane is Lane.TRACE:
-        draft.trace_notices = state
+    if lane is TRACE_LANE:
+        cooldown = draft.rules.alert_cooldown_turns
+        draft.trace_notices, decision = notices.decide(draft.trace_notices, found, cooldown)
     else:
-        draft.session_notices = state
+        decision = _decide_session(draft, found, valued)
     return Decision.SHADOW if draft.rules.observe_only and decision in POSTED else decision
 
 
-def _carried(draft: Draft, known: tuple[str, ...], valued: set[str]) -> list[str]:
+def _decide_session(draft: Draft, own: tuple[str, ...], valued: list[str]) -> Decision:
+    """Fold a report of the session lane, which may say nothing about metrics whose findings are known."""
+    state = draft.session_notices
+    found = tuple(sorted({*own, *_carried(draft, state.signatures, valued)}))
+    state, decision = notices.decide(state, found, draft.rules.alert_cooldown_turns)
+    if decision is Decision.POSTED_AGAIN and not own:
+        # Only what is carried over is due again: it is told with the next word on its metric.
+        state, decision = state._replace(cooldown=0), Decision.UNCHANGED
+    draft.session_notices = state
+    return decision
+
+
+def _carried(draft: Draft, known: tuple[str, ...], valued: list[str]) -> list[str]:
     """Return the known signatures of session metrics about which this report says nothing."""
     metrics = {name: name.split(":", 1)[1] for name in known}
     return [name for name, metric in metrics.items() if metric not in valued and metric in draft.rules.session_lane]

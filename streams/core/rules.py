@@ -91,7 +91,9 @@ class Rules:
 
     def tier_metrics(self, tier: int) -> tuple[str, ...]:
         """Return the names of the metrics that *tier* (1, 2 or 3) asks for."""
-        return (self.tier1_metrics, self.tier2_metrics, self.tier3_metrics)[tier - 1]
+        if tier == 1:
+            return self.tier1_metrics
+        return self.tier2_metrics if tier == 2 else self.tier3_metrics
 
     @cached_property
     def tiers(self) -> Mapping[str, int]:

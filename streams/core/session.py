@@ -49,19 +49,23 @@ def step(
     else:
         session_lane.advance(draft)
     turns.advance(draft)
-    return draft.finish(), tuple(draft.outputs)
+    return draft.finish(), tuple(draft.outputs) if draft.outputs else ()
 
 
 def next_due(state: SessionState, rules: Rules) -> int | None:
     """Return when the session's next wait runs out, in milliseconds, or none when it waits for nothing."""
-    times: list[int | None] = []
+    due = turns.next_due(state.turns, rules) if state.turns else None
     if state.pending:
-        times.append(traces.next_due(state.pending, rules))
-    if state.turns:
-        times.append(turns.next_due(state.turns, rules))
+        due = _sooner(due, traces.next_due(state.pending, rules))
     if state.runs:
-        times.append(session_lane.next_due(state.runs, rules))
-    return min([time for time in times if time is not None], default=None)
+        due = _sooner(due, session_lane.next_due(state.runs, rules))
+    return due
+
+
+def _sooner(one: int | None, other: int | None) -> int | None:
+    if one is None or other is None:
+        return one if other is None else other
+    return min(one, other)
 
 
 def _score(draft: Draft, score: Score) -> None:

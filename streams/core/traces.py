@@ -50,7 +50,8 @@ def score_seen(draft: Draft, score: Score) -> None:
     """Fold a trace-lane score that names a trace."""
     assert score.trace_id is not None
     if (place := _place(draft, score.trace_id)) is not None:
-        _add_score(draft, *place, score)
+        turn_index, trace_index = place
+        _add_score(draft, turn_index, trace_index, score)
         return
     known = draft.pending.get(score.trace_id)
     if known is None:
@@ -212,7 +213,9 @@ def _join(draft: Draft, trace: Trace, known: PendingTrace) -> None:
         turn = Turn((joined,), draft.now, trace.turn_index, trace.input, scored_at=known.scored_at)
         draft.turns.append(turn)
     else:
-        scored_at = max((at for at in (turn.scored_at, known.scored_at) if at is not None), default=None)
+        scored_at = turn.scored_at
+        if known.scored_at is not None:
+            scored_at = known.scored_at if scored_at is None else max(scored_at, known.scored_at)
         turn = turn._replace(
             traces=_inserted(turn.traces, joined),
             joined_at=draft.now,
@@ -264,7 +267,8 @@ def _refuse_late(draft: Draft, known: PendingTrace) -> None:
 
 def _closed_until(draft: Draft) -> int:
     """Return the latest start among the traces of closed turns, decided or not."""
-    ends = [turn.traces[-1].started_at for turn in draft.turns if turn.closed_at is not None]
-    if draft.newest_decided is not None:
-        ends.append(draft.newest_decided)
-    return max(ends, default=-(2**62))
+    latest = -(2**62) if draft.newest_decided is None else draft.newest_decided
+    for turn in draft.turns:
+        if turn.closed_at is not None:
+            latest = max(latest, turn.traces[-1].started_at)
+    return latest
