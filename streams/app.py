@@ -3,6 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from streams.agents.rivals import Rivals
 from streams.agents.session import SessionStage
 from streams.assembly import Shared, assemble, shared
 from streams.core.log import LogFold
-from streams.engine import Reading, Stage, Table
+from streams.engine import GateApp, Reading, Stage
 from streams.errors import TgateError
 from streams.metrics import STAGES
 from streams.readiness import Ready, prepare
@@ -45,21 +46,24 @@ def build(settings: Settings, ready: Ready) -> faust.App:
     breaker = BreakerStage(common.publisher, common.outbox, common.wire, breaker_meter)
 
     inputs = Reading(by_time=True, max_records=settings.batch_max_records)
-    own_log = Reading(contiguous=True, max_records=settings.batch_max_records)
+    own_log = Reading(contiguous=True, max_records=settings.batch_max_records, rank=1)
+    last = replace(own_log, rank=2)
     directory = settings.state_dir if settings.store == "rocksdb" else None
-    sessions = Table(tables.SESSIONS, name[SESSION_STATES], session.on_restored, session.on_closed, directory)
-    breakers = Table(tables.BREAKERS, name[BREAKER_STATES], breaker.on_restored, breaker.on_closed, directory)
+    sessions = session.table(tables.SESSIONS, name[SESSION_STATES], directory)
+    breakers = breaker.table(tables.BREAKERS, name[BREAKER_STATES], directory)
     stages = [
         Stage("ingest", (name[TRACE_INGESTED], name[EVAL_SCORES]), ingest_meter.measured(ingest.handle), inputs),
         Stage("session", (name[SESSION_LOG],), session_meter.measured(session.handle), own_log, table=sessions),
-        Stage("breaker", (name[NOTICE_CANDIDATES],), breaker_meter.measured(breaker.handle), own_log, table=breakers),
+        Stage("breaker", (name[NOTICE_CANDIDATES],), breaker_meter.measured(breaker.handle), last, table=breakers),
     ]
-    return _app(settings, ready, common, stages, session.folds)
+    app = _app(settings, ready, common, stages, session.folds)
+    session.rebuild = breaker.rebuild = app.rebuild
+    return app
 
 
 def _app(
     settings: Settings, ready: Ready, common: Shared, stages: Sequence[Stage], folds: Mapping[int, LogFold]
-) -> faust.App:
+) -> GateApp:
     """Return the app of the stages, with the owner's rules and ticks beside them, and a look at who else does their work."""
     app = assemble(settings.app_id, settings, ready, common, stages, Path(settings.state_dir) / "faust")
     inputs = [common.topics[role].name for role in (TRACE_INGESTED, EVAL_SCORES)]

@@ -1,6 +1,7 @@
 """The worker as a process: runs the Faust app until a signal or a crash, and says which it was."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Collection, Coroutine
@@ -107,12 +108,20 @@ async def _prepared(settings: Settings, roles: Collection[str]) -> Ready:
     return await prepare(settings, roles)
 
 
+def _tune_memory() -> None:
+    """Look for garbage less often: next to nothing here is in cycles, and looking takes a tenth of all time otherwise."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 50)
+
+
 def run_app(make: Callable[[], faust.App], on_ready: Callable[[], None]) -> int:
     """Make an app in a loop of its own, run it, and return the exit code as `run` does.
 
     Raises:
         TgateError: the app ended with it, on purpose.
     """
+    _tune_memory()
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     worker = GateWorker(make(), loop, on_ready)

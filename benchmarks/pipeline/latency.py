@@ -32,7 +32,7 @@ from streams.wire import Wire
 WARM_S = 10.0
 SETTLED_S = 60.0
 LOOK_S = 0.2
-LINGER_MS = 1.0
+LINGER_MS = 5.0
 FEWEST = 20
 
 

@@ -57,8 +57,11 @@ class Ingest:
                 whole.append(self._outbox.dead_letter(record, error))
                 tally.dead_letter(error)
 
-        await asyncio.gather(batch.check_topic(), batch.each(read))
-        await self._publisher.publish(whole)
+        async def keep() -> None:
+            await batch.each(read)
+            await self._publisher.publish(whole)
+
+        await asyncio.gather(batch.check_topic(), keep())
         for partition in {out.partition for out in appended} - self._ready:
             await self._wait_for_rules(partition)
         await self._publisher.publish(appended)

@@ -1,8 +1,9 @@
-"""What the folding stages share: compute, publish, remember, in that order, and start over from memory on failure."""
+"""What the folding stages share: compute, publish, remember, in that order, and start over from what is stored on failure."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
+from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 import structlog
@@ -10,12 +11,20 @@ from aiokafka import ConsumerRecord
 
 from streams.agents.metering import Meter
 from streams.agents.outbox import EvalOutput, Outbox, Output
+from streams.agents.remembering import Remembering
 from streams.core.model import StepFailed
-from streams.engine import Batch, Out, PartitionState, Publisher
+from streams.engine import Batch, Out, PartitionState, Publisher, Revoked, Table
 from streams.errors import CoreFailure, InvalidRecord
 from streams.tables import Changes
 
 log = structlog.get_logger(__name__)
+
+Rebuild = Callable[[PartitionState], None]
+"""Has a partition built again from what is stored."""
+
+
+def _no_app(state: PartitionState) -> None:
+    """Build nothing: the stage belongs to no app yet."""
 
 
 class Fold(Protocol):
@@ -36,6 +45,8 @@ class FoldStage(ABC, Generic[F, R]):
         self._outbox = outbox
         self._meter = meter
         self.folds: dict[int, F] = {}
+        self._remembering: dict[int, Remembering] = {}
+        self.rebuild: Rebuild = _no_app
 
     @abstractmethod
     def take_up(self, partition: int, state: PartitionState) -> F:
@@ -57,30 +68,59 @@ class FoldStage(ABC, Generic[F, R]):
     def remember(self, fold: F, partition: int) -> Changes:
         """Return the states touched since the last call, and the position that covers them."""
 
+    def table(self, name: str, changelog: str, directory: Path | None) -> Table:
+        """Return the table in which the folds are stored, to go with the stage."""
+        return Table(name, changelog, self.on_restored, self.before_release, self.on_closed, directory)
+
     async def on_restored(self, partition: int, state: PartitionState) -> int:
         """Take up a partition where its position record says."""
         fold = self.folds[partition] = self.take_up(partition, state)
+        self._remembering[partition] = Remembering(
+            state, partial(self._changes, partition), partial(self.rebuild, state)
+        )
         self._meter.recovered(partition, state.recovery)
         return fold.position
 
+    def _changes(self, partition: int) -> Changes:
+        return self.remember(self.folds[partition], partition)
+
+    async def before_release(self, partition: int) -> None:
+        """Store what is not stored yet."""
+        if (remembering := self._remembering.get(partition)) is not None:
+            await remembering.write()
+
     def on_closed(self, partition: int) -> None:
         self.folds.pop(partition, None)
+        if (remembering := self._remembering.pop(partition, None)) is not None:
+            remembering.close()
         self._meter.closed(partition)
 
     async def handle(self, batch: Batch) -> None:
-        """Fold a batch; whatever goes wrong, the next try starts from what was remembered."""
-        try:
-            await self._fold(self.folds.get(batch.partition) or self.take_up(batch.partition, batch.state), batch)
-        except BaseException:
-            self.folds.pop(batch.partition, None)
-            raise
+        """Fold a batch; whatever goes wrong, the next try starts from what was stored."""
+        remembering = self._remembering.get(batch.partition)
+        if remembering is None:
+            raise Revoked(f"{batch.tp.topic}-{batch.partition} was revoked before the batch was begun")
+        async with remembering.turn:
+            fold = self.folds.get(batch.partition) or self.take_up(batch.partition, batch.state)
+            self.folds[batch.partition] = fold
+            try:
+                await self._fold(fold, batch)
+                remembering.published(batch)
+            except BaseException as error:
+                if self.folds.get(batch.partition) is fold:
+                    del self.folds[batch.partition]
+                if isinstance(error, Exception):
+                    await remembering.forget()
+                raise
 
     async def _fold(self, fold: F, batch: Batch) -> None:
-        self.folds[batch.partition] = fold
+        start = fold.position
         outs: list[Out] = []
         tally = self._meter.tally()
 
         def take(record: ConsumerRecord) -> None:
+            if record.offset < start:
+                return  # read again after a rebalance in which it was folded, and not stored yet
             try:
                 read = self.read(record)
             except InvalidRecord as error:
@@ -99,6 +139,5 @@ class FoldStage(ABC, Generic[F, R]):
 
         await batch.each(take)
         fold.position = batch.next_offset
-        await batch.state.commit(self.remember(fold, batch.partition), after=partial(self._publisher.publish, outs))
-        batch.done()
+        await self._publisher.publish(outs)
         tally.count()

@@ -220,6 +220,18 @@ class Assignments(TableManager):  # type: ignore[misc]
         self.log.info("%s: restored %s records of %s", tp, count, table.changelog)
         return state
 
+    async def store(self) -> None:
+        """Have the stages store what is not stored yet; what they cannot is folded again by the next owner."""
+        released = {
+            tp: table.before_release(tp.partition)
+            for tp, state in self._states.items()
+            if state.ended is None and (table := self._by_topic[tp.topic].table) is not None
+        }
+        results = await asyncio.gather(*released.values(), return_exceptions=True)
+        for tp, error in zip(released, results, strict=True):
+            if error is not None:
+                self.log.warning("%s: not stored before it may go: %r", tp, error)
+
     async def _close(self, tp: TP) -> None:
         """End a partition's state, if it has one, and wait until it has let go of its files."""
         if (state := self._states.pop(tp, None)) is not None:

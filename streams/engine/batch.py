@@ -65,7 +65,7 @@ class Batch:
 
     async def each(self, work: Callable[[ConsumerRecord], None]) -> None:
         """Call *work* with each record, in order, taking turns with the worker's other batches."""
-        await self._lane.slices.each(self.records, work)
+        await self._lane.slices.each(self.records, work, self._lane.reading.rank)
 
     def done(self) -> None:
         """Say that all effects of the batch are acknowledged, so its offset may be committed.
@@ -73,10 +73,23 @@ class Batch:
         A batch that comes back to Faust without this is read again.
         Raises Revoked when the partition is not this worker's any more.
         """
-        if self._lane.closed:
-            raise Revoked(f"{self.tp.topic}-{self.tp.partition} was revoked")
+        self._check_owned()
         self.is_done = True
         self._lane.settled = self.next_offset
+
+    def published(self) -> None:
+        """Say that all outputs of the batch are acknowledged, and that its state is stored later, with its `done`.
+
+        The partition's next batch may come meanwhile. If one fails, all that is not done is read again.
+        Raises Revoked when the partition is not this worker's any more.
+        """
+        self._check_owned()
+        self.is_done = True
+        self._lane.published = self.next_offset
+
+    def _check_owned(self) -> None:
+        if self._lane.closed:
+            raise Revoked(f"{self.tp.topic}-{self.tp.partition} was revoked")
 
     def __len__(self) -> int:
         return len(self.records)

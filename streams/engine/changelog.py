@@ -4,8 +4,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.errors import (
@@ -26,17 +26,9 @@ from streams.engine.stores import Changes, Mark, Store, digest
 
 logger = logging.getLogger(__name__)
 
-After = Callable[[], Awaitable[object]]
-"""What has to be done before a state write counts."""
-
-_T = TypeVar("_T")
 _POLL_MS = 100
 _MAX_BATCH = 512 * 1024
 _GIVE_UP_S = 5.0
-
-
-async def nothing() -> None:
-    """Have nothing to do before a state write."""
 
 
 class ChangelogWriter:
@@ -72,54 +64,31 @@ class ChangelogWriter:
             await discard(self._producer)
             raise
 
-    async def append(self, changes: Changes, after: After = nothing) -> Mark:
+    async def append(self, changes: Changes) -> Mark:
         """Write all changes in their order and wait for the acks.
-
-        after: what has to be done before they count. In a transaction they are on their way
-            meanwhile, and taken back when it raises, which is raised here; the writer goes on.
 
         Raises Fenced when a newer writer exists, ChangelogFailed when the outcome is unknown;
         the writer is of no use after either.
         """
         records: list[Record] = [(key, value, None, ()) for key, value in changes.items()]
-        if self.fences:
-            sent = await self._append_in_transaction(records, after)
-        else:
-            await after()
-            sent = await self._checked(self._send(records))
-        key, value, *_ = records[-1]
-        return Mark(sent[-1].base_offset + sent[-1].count - 1, digest(key, value))
-
-    async def _append_in_transaction(self, records: list[Record], after: After) -> list[Appended]:
-        await self._checked(self._producer.begin_transaction())
-        first = asyncio.ensure_future(after())
-        sending = asyncio.ensure_future(self._checked(self._send(records)))
         try:
-            await asyncio.gather(first, sending)
-        except Exception:
-            # A write that failed waits for nothing more: whoever closes the writer is waiting for this.
-            if first.done() and first.exception() is not None:
-                await self._checked(self._take_back(sending), _GIVE_UP_S)
-            raise
-        await self._checked(self._producer.commit_transaction())
-        return sending.result()
-
-    async def _take_back(self, sending: Awaitable[list[Appended]]) -> None:
-        await sending
-        await self._producer.abort_transaction()
-
-    async def _send(self, records: list[Record]) -> list[Appended]:
-        return await send_in_order(self._producer, self.tp, build_batches(self._producer, records))
-
-    async def _checked(self, work: Awaitable[_T], timeout_s: float | None = None) -> _T:
-        """Wait for an answer of the broker; see `append` for what is raised."""
-        try:
-            async with asyncio.timeout(timeout_s or self._timeout_s):
-                return await work
+            async with asyncio.timeout(self._timeout_s):
+                sent = await self._append(records)
         except (ProducerFenced, InvalidProducerEpoch) as error:
             raise Fenced(f"{self.tp.topic}-{self.tp.partition} has a newer owner") from error
         except (KafkaError, IllegalOperation, TimeoutError) as error:
             raise ChangelogFailed(f"{self.tp.topic}-{self.tp.partition}: {error!r}") from error
+        key, value, *_ = records[-1]
+        return Mark(sent[-1].base_offset + sent[-1].count - 1, digest(key, value))
+
+    async def _append(self, records: list[Record]) -> list[Appended]:
+        if self.fences:
+            await self._producer.begin_transaction()
+        batches = build_batches(self._producer, records)
+        sent = await send_in_order(self._producer, self.tp, batches)
+        if self.fences:
+            await self._producer.commit_transaction()
+        return sent
 
     async def close(self) -> None:
         """Close without waiting for anything that is not acknowledged."""

@@ -195,7 +195,7 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
     # -- ending
 
     async def wait_empty(self) -> None:
-        """Wait for the batches that are out, then commit and stop reading.
+        """Wait for the batches that are out, then store, commit and stop reading.
 
         A batch still in a stream's queue will not be begun; it is read again by the next owner.
         One that does not come back in time is given up: its effects are repeats, and its state
@@ -213,6 +213,11 @@ class BatchConsumer(Consumer):  # type: ignore[misc]
                 await asyncio.wait_for(self._returned.wait(), left)
             except TimeoutError:
                 self.log.warning("gave up on %s", [m.value for m in self._out.values()])
+        try:
+            async with asyncio.timeout(self.tuning.goodbye_s):
+                await self.app.tables.store()
+        except TimeoutError:
+            self.log.warning("the broker does not answer: the last states were not stored, they are folded again")
         try:
             async with asyncio.timeout(self.tuning.goodbye_s if self.app.should_stop else None):
                 await self.commit()

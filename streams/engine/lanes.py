@@ -34,18 +34,23 @@ class Reading:
         without transactions); a gap then means that the client lost records.
     by_time: take turns with the other such partitions by record time.
     max_records: the most records in one batch.
+    rank: of stages that wait for the processor, the one with the highest goes first: give the higher one to the
+        later stage, so that what has been begun is finished before more is.
     """
 
     contiguous: bool = False
     by_time: bool = False
     max_records: int = 2_000
+    rank: int = 0
 
 
 class Lane:
     """Belongs to the consumer's thread, but for what is named here.
 
-    settled: every record before it is done; the stage's side moves it while a batch is out,
-        the consumer's side only while none is. What may be committed.
+    settled: every record before it is done; the stage's side moves it while a batch is out or not stored yet,
+        the consumer's side only while there is none such. What may be committed.
+    published: every output for the records before it is acknowledged; where it is ahead of settled, a state
+        that covers them is not stored yet.
     committed: the last offset that was committed, kept by the stage's side.
     closed: set by the stage's side when the partition goes away; nothing moves after that.
     slices: how its batches share the processor with the others; those of the worker once it is open.
@@ -65,6 +70,7 @@ class Lane:
         self.topic_id = ""
         self.ask_topic_id: Callable[[TP], Awaitable[str]] = _no_id
         self.settled = start
+        self.published = start
         self.committed = -1
         self.closed = False
         self.position = start
@@ -99,8 +105,8 @@ class Lane:
             self._bytes += len(record.value or b"") + len(record.key or b"")
         self.position = position
         # Transaction markers and compacted records move the position without a record.
-        if not self.busy and not self._buffer:
-            self.settled = position
+        if not self.busy:
+            self._pass_by()
 
     def take(self, now: float, limit_ms: int | None) -> Batch | None:
         """Hand out the next batch of records not later than limit_ms, if there is one."""
@@ -125,7 +131,11 @@ class Lane:
         """The batch that was out came back done."""
         self.busy = False
         self.failures = 0
-        if not self._buffer:
+        self._pass_by()
+
+    def _pass_by(self) -> None:
+        """Settle what holds no record, when nothing before it is at hand or to be stored."""
+        if not self._buffer and self.published <= self.settled:
             self.settled = self.position
 
     def restart(self, position: int) -> None:
@@ -133,6 +143,7 @@ class Lane:
         self._buffer.clear()
         self._bytes = 0
         self.position = position
+        self.published = min(self.published, position)
         self.unreadable_from = None
 
     def head(self, now: float) -> Head:

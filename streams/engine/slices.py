@@ -1,8 +1,11 @@
 """Lets batches compute one at a time and a few milliseconds at once, so that nobody waits long for the event loop."""
 
 import asyncio
+import heapq
+import itertools
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
 from typing import Final, TypeVar
 
 _T = TypeVar("_T")
@@ -20,14 +23,46 @@ class Slices:
     """
 
     def __init__(self) -> None:
-        self._turn = asyncio.Lock()
+        self._is_taken = False
+        self._numbers = itertools.count()
+        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
 
-    async def each(self, items: Iterable[_T], work: Callable[[_T], None]) -> None:
-        """Call *work* with each item, in order, and let others in whenever the slice is used up."""
-        async with self._turn:
+    async def each(self, items: Iterable[_T], work: Callable[[_T], None], rank: int = 0) -> None:
+        """Call *work* with each item, in order, and let others in whenever the slice is used up.
+
+        rank: who waits with a higher one goes first; of equal ones, who came first.
+        """
+        async with self._turn(rank):
             until = time.perf_counter() + SLICE_S
             for item in items:
                 work(item)
                 if time.perf_counter() >= until:
                     await asyncio.sleep(0)
                     until = time.perf_counter() + SLICE_S
+
+    @asynccontextmanager
+    async def _turn(self, rank: int) -> AsyncIterator[None]:
+        if self._is_taken:
+            called = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (-rank, next(self._numbers), called))
+            try:
+                await called
+            except asyncio.CancelledError:
+                if called.done() and not called.cancelled():
+                    self._pass_on()
+                raise
+        self._is_taken = True
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        """Give the turn to the next one, which has it from now on, or to nobody."""
+        self._is_taken = False
+        while self._waiting:
+            called = heapq.heappop(self._waiting)[2]
+            if not called.done():
+                self._is_taken = True
+                called.set_result(None)
+                return

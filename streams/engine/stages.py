@@ -11,11 +11,16 @@ from streams.engine.state import PartitionState
 from streams.engine.stores import MemoryStore, RocksStore, Store
 
 OnRestored = Callable[[int, PartitionState], Awaitable[int | None]]
+BeforeRelease = Callable[[int], Awaitable[None]]
 OnClosed = Callable[[int], None]
 
 
 def _nothing(partition: int) -> None:
     """Do nothing when a partition closes."""
+
+
+async def _no_release(partition: int) -> None:
+    """Have everything stored already."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +31,7 @@ class Table:
     on_restored: called with a partition whose state is complete, before its first batch; decodes
         the position record and returns where to read on, None for the committed offset (else the
         earliest). Not called for a partition that was kept over a rebalance.
+    before_release: called when a partition may go away and its batches are back, to store what is not stored yet.
     on_closed: called when a partition and its state are gone, or will be built again.
     directory: for stores on disk; None keeps the state in memory.
     """
@@ -33,6 +39,7 @@ class Table:
     name: str
     changelog: str
     on_restored: OnRestored
+    before_release: BeforeRelease = _no_release
     on_closed: OnClosed = _nothing
     directory: Path | None = None
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streams.engine.changelog import After, ChangelogWriter, nothing
+from streams.engine.changelog import ChangelogWriter
 from streams.engine.errors import ChangelogFailed, Fenced, Revoked, StoreFailed, TooLarge
 from streams.engine.partition import TP
 from streams.engine.producing import size_in_request
@@ -37,6 +37,7 @@ class PartitionState:
         self._writer = writer
         self._max_record = max_record
         self._lock = asyncio.Lock()
+        self._under_way: dict[bytes, bytes | None] = {}
         self._ended: Revoked | ChangelogFailed | StoreFailed | None = None
 
     @property
@@ -61,37 +62,42 @@ class PartitionState:
         return self._ended
 
     def get(self, key: bytes) -> bytes | None:
-        """Return the value of a key, None when there is none."""
-        return self._store.get(key)
+        """Return the value of a key, None when there is none; one that is being written counts already."""
+        return self._under_way[key] if key in self._under_way else self._store.get(key)
 
     def items(self, prefix: bytes = b"") -> Iterator[tuple[bytes, bytes]]:
         """Return all keys with this prefix and their values; commit nothing meanwhile."""
         return self._store.items(prefix)
 
-    async def commit(self, changes: Changes, after: After = nothing) -> None:
+    async def commit(self, changes: Changes) -> None:
         """Write to the changelog, wait for the acks, then to the local store.
 
         changes: a value for each key, None to delete it; in the order given, so the position
             record comes last. One transaction where the broker has them.
-        after: what has to be done before they count, such as publishing what they were computed
-            with; where the broker has transactions, both go out at the same time. What it raises
-            is raised here: nothing has been written then, and the state stays in use.
 
-        Raises TooLarge before anything is written or done; Fenced or Revoked when the partition has
+        Raises TooLarge before anything is written; Fenced or Revoked when the partition has
         another owner; ChangelogFailed when the outcome is unknown, StoreFailed when only the local
         store did not take it; after either the partition is built again from its changelog.
         """
         if not changes:
-            await after()
             return
         for key, value in changes.items():
             if (size := size_in_request(key, value)) > self._max_record:
                 raise TooLarge(f"state of {key!r} takes {size} of {self._max_record} bytes")
+        self._under_way.update(changes)
+        try:
+            await self._write(changes)
+        finally:
+            for key, value in changes.items():
+                if key in self._under_way and self._under_way[key] is value:  # and not that of a later write
+                    del self._under_way[key]
+
+    async def _write(self, changes: Changes) -> None:
         async with self._lock:
             if self._ended is not None:
                 raise self._ended
             try:
-                mark = await self._writer.append(changes, after)
+                mark = await self._writer.append(changes)
             except (Fenced, ChangelogFailed) as error:
                 self._ended = error
                 raise

@@ -66,11 +66,17 @@ def build(settings: Settings, ready: Ready, evaluator: Evaluator | None = None) 
 
     reading = Reading(max_records=settings.batch_max_records)
     own_log = Reading(contiguous=True, max_records=settings.batch_max_records)
-    table = partial(Table, directory=settings.state_dir if settings.store == "rocksdb" else None)
-    traces = table(tables.EVAL_TRACES, name[EVAL_TRACE_STATES], catalog.on_restored, catalog.on_closed)
-    heard = table(tables.EVAL_SIGNALS, name[EVAL_SIGNAL_STATES], signals.on_restored, signals.on_closed)
-    asked = table(tables.EVAL_REQUESTS, name[EVAL_REQUEST_STATES], evaluate.on_restored, evaluate.on_closed)
-    kept = table(tables.EVAL_RUNS, name[EVAL_RUN_STATES], runs.on_restored, runs.on_closed)
+    directory = settings.state_dir if settings.store == "rocksdb" else None
+    traces = catalog.table(tables.EVAL_TRACES, name[EVAL_TRACE_STATES], directory)
+    heard = signals.table(tables.EVAL_SIGNALS, name[EVAL_SIGNAL_STATES], directory)
+    asked = Table(
+        tables.EVAL_REQUESTS,
+        name[EVAL_REQUEST_STATES],
+        evaluate.on_restored,
+        on_closed=evaluate.on_closed,
+        directory=directory,
+    )
+    kept = runs.table(tables.EVAL_RUNS, name[EVAL_RUN_STATES], directory)
     stages = [
         Stage("catalog", (name[TRACES],), catalog_meter.measured(catalog.handle), reading, table=traces),
         Stage("signals", (name[SESSION_LOG],), signal_meter.measured(signals.handle), own_log, table=heard),
@@ -82,6 +88,7 @@ def build(settings: Settings, ready: Ready, evaluator: Evaluator | None = None) 
     desk = OwnerDesk(settings, runs.folds, *basics, _place(ready, name, TRACES), _place(ready, name, EVAL_SCORES))
     app.task(Planner(desk).run)
     app.task(Scheduler(desk, common.offsets).run)
+    catalog.rebuild = signals.rebuild = runs.rebuild = evaluate.rebuild = app.rebuild
     _bind(app, settings, common, evaluate, evaluator)
     return app
 
@@ -91,7 +98,6 @@ def _bind(app: GateApp, settings: Settings, common: Shared, evaluate: EvaluateSt
     health = HealthJournal(settings, common.publisher, common.outbox, common.metrics)
     evaluator.health.listen(health.tell)
     app.task(health.run)
-    evaluate.rebuild = app.rebuild
 
     async def finish() -> None:
         await evaluate.drain()

@@ -41,6 +41,39 @@ def test_done_moves_what_may_be_committed():
     assert it.settled == 2
 
 
+def test_what_is_published_only_settles_with_a_later_done():
+    it = lane(max_records=1)
+    it.accept([record(0), record(1)], 3)
+    first = it.take(0.0, None)
+    assert first is not None
+    first.published()
+    it.settle()
+    second = it.take(0.0, None)
+    assert second is not None
+    second.published()
+    it.settle()
+    it.accept([], 5)
+    assert it.settled == 0
+    first.done()
+    it.accept([], 6)
+    assert it.settled == 1
+    second.done()
+    it.accept([], 7)
+    assert it.settled == 7
+
+
+def test_after_a_failure_what_was_published_is_not_waited_for():
+    it = lane()
+    it.accept([record(0)], 1)
+    batch = it.take(0.0, None)
+    assert batch is not None
+    batch.published()
+    it.busy = False
+    it.restart(it.settled)
+    it.accept([], 4)
+    assert it.settled == 4
+
+
 def test_transaction_markers_at_the_end_are_settled_too():
     it = lane()
     it.accept([record(0)], 2)

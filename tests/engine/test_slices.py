@@ -22,6 +22,25 @@ def test_one_computes_at_a_time_and_in_order():
     asyncio.run(check())
 
 
+def test_who_has_the_highest_rank_goes_first():
+    async def check() -> None:
+        slices, done = Slices(), []
+
+        def work(item: str) -> None:
+            done.append(item)
+            time.sleep(SLICE_S)
+
+        ranks = {"first": 0, "low": 0, "high": 2, "high too": 2, "middle": 1}
+        tasks = {name: asyncio.ensure_future(slices.each([name, name], work, rank)) for name, rank in ranks.items()}
+        await asyncio.sleep(0)
+        tasks["high"].cancel()
+        await asyncio.gather(*tasks.values(), return_exceptions=True)
+        assert done[::2] == ["first", "high too", "middle", "low"]
+        await slices.each(["after"], work)
+
+    asyncio.run(asyncio.wait_for(check(), 60))
+
+
 def test_others_are_heard_before_the_work_is_through():
     async def check() -> None:
         done: list[int] = []

@@ -67,13 +67,10 @@ class Toy:
         outs, changes = self.fold(batch)
         if self.pause_s:
             await asyncio.sleep(self.pause_s)
-
-        async def publish() -> None:
-            await self.publisher.publish(outs)
-            self._maybe_fail(batch)
-
+        await self.publisher.publish(outs)
+        self._maybe_fail(batch)
         changes[b"p/%d" % batch.partition] = b"%d" % batch.next_offset
-        await batch.state.commit(changes, after=publish)
+        await batch.state.commit(changes)
         batch.done()
 
     def fold(self, batch: Batch) -> tuple[list[Out], dict[bytes, bytes | None]]:
