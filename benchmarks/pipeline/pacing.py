@@ -16,12 +16,10 @@ def pace(loader: Loader, records: Iterable[Made], rate: float) -> float:
     A pace that cannot be held shows in that time: it is then longer than the records over the rate.
     """
     began = time.perf_counter()
-    sent = 0
-    for record in records:
+    for sent, record in enumerate(records):
         while sent >= rate * (time.perf_counter() - began):
             loader.serve()
             time.sleep(STEP_S)
         loader.send(record, time.time_ns() // 1_000_000)
-        sent += 1
     loader.finish()
     return time.perf_counter() - began

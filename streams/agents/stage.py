@@ -138,6 +138,6 @@ class FoldStage(ABC, Generic[F, R]):
                     tally.output(output)
 
         await batch.each(take)
-        fold.position = batch.next_offset
+        fold.position = max(start, batch.next_offset)
         await self._publisher.publish(outs)
         tally.count()
