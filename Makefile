@@ -8,7 +8,7 @@ READY_DEV := $(VENV)/.ready-dev
 BENCH := .venv-bench
 READY_BENCH := $(BENCH)/.ready
 
-.PHONY: help setup dev demo test check format lint types contracts docs chaos chaos-report bench scaling micro lock clean
+.PHONY: help setup dev demo test check format lint types contracts docs chaos chaos-report bench scaling micro profile lock clean
 .DEFAULT_GOAL := help
 
 help:  ## Say what there is
@@ -78,6 +78,9 @@ scaling: $(READY_BENCH)  ## What workers, long sessions and many sessions cost; 
 
 micro: $(READY_BENCH)  ## The core's steps and the codec alone, in processor time
 	@$(BENCH)/bin/pytest -q benchmarks/micro --benchmark-timer=time.process_time --benchmark-columns=median,iqr,ops $(ARGS)
+
+profile: $(READY_BENCH)  ## Where the worker's time goes
+	@$(BENCH)/bin/python -m benchmarks.profile $(ARGS)
 
 lock: $(READY_DEV)  ## Write constraints.txt from what is installed
 	@$(BIN)/python -m pip freeze --exclude-editable > constraints.txt && $(BIN)/python -m pip list --format=freeze | grep '^pip==' >> constraints.txt

@@ -121,10 +121,14 @@ class Scene:
             Failed: they do not within *patience_s*.
         """
         deadline = time.monotonic() + patience_s
-        while (found := sum((await self._offsets.end_offsets(tps)).values())) < count:
+        while (found := await self.count(tps)) < count:
             if time.monotonic() > deadline:
                 raise Failed(f"{tps[0].topic} holds {found} of {count} records after {patience_s:g} s")
             await asyncio.sleep(LOOK_S)
+
+    async def count(self, tps: list[TP]) -> int:
+        """Return how many records partitions hold together."""
+        return sum((await self._offsets.end_offsets(tps)).values())
 
     async def topics(self) -> set[str]:
         """Return the names of all topics."""
