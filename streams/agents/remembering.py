@@ -34,12 +34,14 @@ class Remembering:
         self._last: Batch | None = None
         self._writing: asyncio.Task[None] | None = None
         self._task: asyncio.Task[None] | None = None
+        self._failure: Exception | None = None
 
     def published(self, batch: Batch) -> None:
         """All outputs of the batch are acknowledged; its turn is not over yet.
 
-        Raises Revoked when the partition is not this worker's any more.
+        Raises Revoked when the partition is not this worker's any more, or what a write before has failed with.
         """
+        self._check()
         batch.published()
         self._last = batch
         if self._task is None:
@@ -51,17 +53,34 @@ class Remembering:
         Raises EngineError when it could not be stored; the partition is then built again.
         """
         async with self.turn:
+            self._check()
             last, self._last = self._last, None
             if last is not None:
-                self._writing = asyncio.ensure_future(self._store(self._take(), last))
+                self._writing = asyncio.ensure_future(self._store(self._taken(), last))
                 self._writing.add_done_callback(_see)
             writing = self._writing
         if writing is not None:
             # Shielded: whoever stops waiting must not leave a write half-way.
             await asyncio.shield(writing)
 
+    def _check(self) -> None:
+        """Write nothing after a write that failed: what was taken for it would be left out."""
+        if self._failure is not None:
+            raise self._failure
+
+    def _taken(self) -> Changes:
+        try:
+            return self._take()
+        except Exception as error:
+            self._failure = error
+            raise
+
     async def _store(self, changes: Changes, last: Batch) -> None:
-        await self._state.commit(changes)
+        try:
+            await self._state.commit(changes)
+        except Exception as error:
+            self._failure = error
+            raise
         with suppress(Revoked):  # it is stored all the same, and the next owner reads on from there
             last.done()
 

@@ -101,6 +101,7 @@ class FoldStage(ABC, Generic[F, R]):
         if remembering is None:
             raise Revoked(f"{batch.tp.topic}-{batch.partition} was revoked before the batch was begun")
         async with remembering.turn:
+            batch.check_owned()  # it may have waited while the partition was built again from an earlier offset
             fold = self.folds.get(batch.partition) or self.take_up(batch.partition, batch.state)
             self.folds[batch.partition] = fold
             try:

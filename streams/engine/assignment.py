@@ -56,6 +56,7 @@ class Assignments(TableManager):  # type: ignore[misc]
         self._kept: dict[TP, _Kept] = {}
         self._tasks: dict[TP, asyncio.Task[None]] = {}
         self._closings: dict[TP, asyncio.Task[None]] = {}
+        self._rebuilding: set[TP] = set()
         self._generation = -1
         self._member = ""
         self._all_up = asyncio.Event()
@@ -108,7 +109,7 @@ class Assignments(TableManager):  # type: ignore[misc]
         member = self.app.consumer.member_id()
         is_next = generation_id == self._generation + 1 and member == self._member
         self._generation, self._member = generation_id, member
-        kept = {tp: kept for tp, kept in self._kept.items() if is_next and tp in assigned}
+        kept = {tp: kept for tp, kept in self._kept.items() if is_next and tp in assigned and self._is_usable(tp, kept)}
         self._kept = {}
         for tp in [tp for tp in self._states if tp not in kept]:
             self.add_future(self._close(tp))
@@ -122,6 +123,10 @@ class Assignments(TableManager):  # type: ignore[misc]
             tp: asyncio.ensure_future(self._bring_up(tp, kept.get(tp))) for tp in assigned if tp.topic in self._by_topic
         }
         self.add_future(self._wait_until_up(list(self._tasks.values())))
+
+    def _is_usable(self, tp: TP, kept: _Kept) -> bool:
+        """Whether the state has not come to an end during the rebalance: a write of it may have been under way."""
+        return kept.state is None or (self._states.get(tp) is kept.state and kept.state.ended is None)
 
     async def _wait_until_up(self, tasks: Iterable["asyncio.Task[None]"]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -246,12 +251,17 @@ class Assignments(TableManager):  # type: ignore[misc]
 
     async def failed(self, tp: TP, state: PartitionState) -> None:
         """A state cannot be written any more: build it again, from what its changelog holds now."""
-        if self._states.get(tp) is not state:
+        # A batch and a write beside it may both find that out: one rebuild is enough, two would fence each other.
+        if self._states.get(tp) is not state or tp in self._rebuilding:
             return
-        await self.app.consumer.close_lanes(tp)
-        wait_s = self._leave_alone(tp) if isinstance(state.ended, Fenced) else _REBUILD_AFTER_S
-        await self._close(tp)
-        self._bring_up_again(tp, wait_s)
+        self._rebuilding.add(tp)
+        try:
+            await self.app.consumer.close_lanes(tp)
+            wait_s = self._leave_alone(tp) if isinstance(state.ended, Fenced) else _REBUILD_AFTER_S
+            await self._close(tp)
+            self._bring_up_again(tp, wait_s)
+        finally:
+            self._rebuilding.discard(tp)
 
     async def topic_replaced(self, tp: TP) -> None:
         """The topic was made again: drop what was read, which may be of either, and read the new one."""

@@ -73,7 +73,7 @@ class Batch:
         A batch that comes back to Faust without this is read again.
         Raises Revoked when the partition is not this worker's any more.
         """
-        self._check_owned()
+        self.check_owned()
         self.is_done = True
         self._lane.settled = self.next_offset
 
@@ -83,11 +83,12 @@ class Batch:
         The partition's next batch may come meanwhile. If one fails, all that is not done is read again.
         Raises Revoked when the partition is not this worker's any more.
         """
-        self._check_owned()
+        self.check_owned()
         self.is_done = True
         self._lane.published = self.next_offset
 
-    def _check_owned(self) -> None:
+    def check_owned(self) -> None:
+        """Raise Revoked when the partition is not this worker's any more."""
         if self._lane.closed:
             raise Revoked(f"{self.tp.topic}-{self.tp.partition} was revoked")
 

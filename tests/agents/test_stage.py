@@ -121,7 +121,7 @@ class Worker:
             return
         try:
             await self.stage.handle(batch)
-        except AppendFailed:
+        except (AppendFailed, ChangelogFailed):
             self.lane.busy = False
             self.lane.restart(self.lane.settled)
         else:
@@ -158,6 +158,22 @@ def test_whatever_fails_each_record_counts_once(seed: int, monkeypatch: pytest.M
         worker.stage.on_closed(0)
 
     asyncio.run(asyncio.wait_for(check(), 60))
+
+
+def test_a_batch_that_waited_while_its_partition_was_built_again_puts_nothing_out():
+    async def check() -> None:
+        worker = Worker()
+        await worker.open()
+        waiting, worker.lane.closed = Batch(worker.lane, [record(50)], 51), True
+        await worker.open()
+        with pytest.raises(Revoked):
+            await worker.stage.handle(waiting)
+        assert worker.topic.outputs == []
+        await worker.step()
+        assert worker.topic.outputs == [0, 1, 2, 3, 4]
+        worker.stage.on_closed(0)
+
+    asyncio.run(check())
 
 
 def test_a_batch_of_a_partition_that_went_away_is_not_begun():
