@@ -1,8 +1,6 @@
 """Lets batches compute one at a time and a few milliseconds at once, so that nobody waits long for the event loop."""
 
 import asyncio
-import heapq
-import itertools
 import time
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
@@ -12,6 +10,8 @@ _T = TypeVar("_T")
 
 SLICE_S: Final = 0.003
 """Long beside what a pause costs, short beside what an answer from a broker takes."""
+PATIENCE_S: Final = 1.0
+"""After so long a wait rank does not count: a later stage with a backlog must not stop the first one."""
 
 
 class Slices:
@@ -24,13 +24,12 @@ class Slices:
 
     def __init__(self) -> None:
         self._is_taken = False
-        self._numbers = itertools.count()
-        self._waiting: list[tuple[int, int, asyncio.Future[None]]] = []
+        self._waiting: list[tuple[int, float, asyncio.Future[None]]] = []
 
     async def each(self, items: Iterable[_T], work: Callable[[_T], None], rank: int = 0) -> None:
         """Call *work* with each item, in order, and let others in whenever the slice is used up.
 
-        rank: who waits with a higher one goes first; of equal ones, who came first.
+        rank: who waits with a higher one goes first, but for who has waited for too long; of equal ones, who came first.
         """
         async with self._turn(rank):
             until = time.perf_counter() + SLICE_S
@@ -44,7 +43,7 @@ class Slices:
     async def _turn(self, rank: int) -> AsyncIterator[None]:
         if self._is_taken:
             called = asyncio.get_running_loop().create_future()
-            heapq.heappush(self._waiting, (-rank, next(self._numbers), called))
+            self._waiting.append((rank, time.monotonic(), called))
             try:
                 await called
             except asyncio.CancelledError:
@@ -60,9 +59,13 @@ class Slices:
     def _pass_on(self) -> None:
         """Give the turn to the next one, which has it from now on, or to nobody."""
         self._is_taken = False
-        while self._waiting:
-            called = heapq.heappop(self._waiting)[2]
-            if not called.done():
-                self._is_taken = True
-                called.set_result(None)
-                return
+        # In the order in which they came.
+        self._waiting = [waiter for waiter in self._waiting if not waiter[2].done()]
+        if not self._waiting:
+            return
+        chosen = self._waiting[0]
+        if time.monotonic() - chosen[1] < PATIENCE_S:
+            chosen = max(self._waiting, key=lambda waiter: waiter[0])
+        self._waiting.remove(chosen)
+        self._is_taken = True
+        chosen[2].set_result(None)
