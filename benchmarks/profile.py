@@ -8,7 +8,6 @@ so they say what a faster worker would have to do less of. Prints a table and wr
 
 import argparse
 import asyncio
-import json
 import logging
 import subprocess
 import sys
@@ -43,17 +42,20 @@ async def _measure(broker: Any, directory: Path, options: argparse.Namespace) ->
         with running(started, directory / "log") as process:
             outputs = [TP(started.outputs, number) for number in range(PARTITIONS)]
             await scene.reach(outputs, options.records // started.per_output // 10, REACH_S)
-            spy = ("py-spy", "record", "--pid", str(process.pid), "--duration", str(options.seconds))
-            command = (str(Path(sys.executable).with_name(spy[0])), *spy[1:], "--gil", "--rate", "200")
-            await asyncio.to_thread(
-                subprocess.run, (*command, "--format", "raw", "--output", str(raw)), check=True, capture_output=True
-            )
+            await asyncio.to_thread(_record, process.pid, options.seconds, raw)
             found = await scene.count(outputs)
         if found >= options.records // started.per_output:
             raise Failed("the backlog was consumed before the time was over: take more --records or fewer --seconds")
     finally:
         await scene.stop()
     return parts(raw.read_text("utf-8").splitlines())
+
+
+def _record(pid: int, seconds: int, raw: Path) -> None:
+    spy = Path(sys.executable).with_name("py-spy")
+    where = ("--pid", str(pid), "--duration", str(seconds), "--gil", "--rate", "200")
+    command = (spy, "record", *where, "--format", "raw", "--output", raw)
+    subprocess.run(command, check=True, capture_output=True)  # noqa: S603  (our own tool and numbers)
 
 
 def _show(console: Console, found: Counter[str]) -> None:
@@ -84,7 +86,7 @@ def main() -> None:
     _show(console, found)
     shares = {name: round(count / found.total(), 4) for name, count in found.most_common()}
     document = {"machine": before, "broker": broker_name, "samples": found.total(), "shares": shares}
-    path = write(json.loads(json.dumps(document)), f"{options.name}-{before['commit']}")
+    path = write(document, f"{options.name}-{before['commit']}")
     console.print(f"written to {path}")
 
 

@@ -109,7 +109,7 @@ async def _prepared(settings: Settings, roles: Collection[str]) -> Ready:
 
 
 def _tune_memory() -> None:
-    """Look for garbage less often: next to nothing here is in cycles, and looking takes a tenth of all time otherwise."""
+    """Look for garbage less often: next to nothing here is in cycles, and each look goes through what is held."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)

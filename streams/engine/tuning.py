@@ -10,8 +10,8 @@ class Tuning:
     session_timeout_s: without a heartbeat for this long a worker loses its partitions.
     rebalance_timeout_s: how long the group waits for a member to join again.
     drain_s: how long a rebalance or a stop waits for batches that are out; below the former.
-    goodbye_s: how long a stop waits for the broker with each of the last commit and leaving the
-        group; what it misses is found out by the others, or read again.
+    goodbye_s: how long a stop waits for the broker with each of the last states (a rebalance too), the
+        last commit and leaving the group; what it misses is found out by the others, or read again.
     metadata_age_s: how old may be what is known of the topics' partitions; new ones are read after that.
     commit_interval_s: between the commits of offsets; what was done since the last is read again after a kill.
     fetch_max_wait_ms: how long the broker holds a fetch that finds nothing.

@@ -69,6 +69,12 @@ def run(check: Coroutine[Any, Any, None]) -> None:
     asyncio.run(asyncio.wait_for(check, 60))
 
 
+async def turns_of_the_loop() -> None:
+    """Let everything run that can without time passing."""
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
 async def until(condition: Any) -> None:
     while not condition():  # noqa: ASYNC110  (a poll; `run` has a deadline)
         await asyncio.sleep(0.01)
@@ -95,10 +101,11 @@ def test_a_batch_under_way_is_not_in_the_write():
         await scene.batch()
         async with scene.it.turn:
             scene.folded = 99  # folded, and not published
-            await asyncio.sleep(0.2)
+            writing = asyncio.ensure_future(scene.it.write())
+            await turns_of_the_loop()
             assert not scene.state.written
             scene.folded = 1
-        await until(lambda: scene.state.written)
+        await writing
         assert scene.state.written == [{b"p/0": b"1"}]
 
     run(check())
@@ -112,15 +119,15 @@ def test_after_a_failure_reading_goes_on_from_the_write_that_was_under_way(monke
         scene.state.open.clear()
         await scene.batch()
         writing = asyncio.ensure_future(scene.it.write())
-        await asyncio.sleep(0.05)
+        await turns_of_the_loop()
         await scene.batch()
         failing = asyncio.ensure_future(scene.batch(fails=True))
-        await asyncio.sleep(0.05)
+        await turns_of_the_loop()
         assert not failing.done()
         scene.state.open.set()
         await asyncio.gather(writing, failing)
         assert (scene.folded, scene.lane.settled) == (1, 1)
-        await asyncio.sleep(0.2)
+        await scene.it.write()
         assert scene.state.written == [{b"p/0": b"1"}]
 
     run(check())
@@ -163,9 +170,12 @@ def test_nothing_is_written_once_it_is_closed():
     async def check() -> None:
         scene = Scene()
         await scene.batch()
+        later = scene.it._task
+        assert later is not None
         scene.it.close()
         scene.lane.closed = True
-        await asyncio.sleep(0.2)
+        await asyncio.wait({later})
+        await scene.it.write()
         assert (scene.state.written, scene.rebuilt) == ([], 0)
         with pytest.raises(Revoked):
             await scene.batch()
@@ -178,11 +188,11 @@ def test_a_write_that_ends_after_the_partition_went_away_is_no_failure():
         scene = Scene()
         scene.state.open.clear()
         await scene.batch()
-        await asyncio.sleep(0.2)
+        await until(lambda: scene.it._writing)
         scene.lane.closed = True
         scene.state.open.set()
-        await until(lambda: scene.state.written)
-        await asyncio.sleep(0.1)
+        await until(lambda: scene.it._task is None)
+        assert scene.state.written
         assert (scene.rebuilt, scene.lane.settled) == (0, 0)
 
     run(check())

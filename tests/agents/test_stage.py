@@ -12,12 +12,10 @@ from aiokafka import ConsumerRecord
 from faust.types import TP
 
 from streams.agents import remembering
-from streams.agents.metering import Meter
 from streams.agents.stage import FoldStage
 from streams.engine import AppendFailed, Batch, ChangelogFailed, PartitionState, Reading, Recovery, Revoked
 from streams.engine.lanes import Lane
 from streams.engine.stores import Changes, Mark, MemoryStore
-from streams.metrics import Metrics
 from tests.engine.test_lanes import record
 
 LOG = TP("log", 0)
@@ -88,12 +86,12 @@ class Worker:
     def __init__(self) -> None:
         self.topic, self.changelog, self.store = Topic(), Changelog(), MemoryStore()
         outbox: Any = SimpleNamespace(record=lambda output: output)
-        self.stage = Stage(self.topic, outbox, Meter("session", Metrics()))  # type: ignore[arg-type]
-        self.stage._meter = SimpleNamespace(  # type: ignore[assignment]
+        meter: Any = SimpleNamespace(
             tally=lambda: SimpleNamespace(output=lambda _: None, count=lambda: None),
             recovered=lambda *_: None,
             closed=lambda _: None,
         )
+        self.stage = Stage(self.topic, outbox, meter)  # type: ignore[arg-type]
         self.rebuilds: list[PartitionState] = []
         self.stage.rebuild = self.rebuilds.append
 

@@ -23,7 +23,9 @@ def test_one_computes_at_a_time_and_in_order():
     asyncio.run(check())
 
 
-def test_who_has_the_highest_rank_goes_first():
+def test_who_has_the_highest_rank_goes_first(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(slices, "PATIENCE_S", 1e9)
+
     async def check() -> None:
         shared, done = Slices(), []
 
